@@ -1,0 +1,1 @@
+"""Passes: what is worked out about a graph, and what turns one graph into another."""
