@@ -110,8 +110,8 @@ def nearest(fmt: Format, sign: int, x: Fraction, rounding: Rounding, saturate: b
         return invalid, Flags.INVALID
     values, finite = magnitudes(fmt)
     # beyond the listed values everything overflows alike
-    index = _choose(values, min(x, (values[-1] + values[-2]) / 2), bool(sign), rounding)
-    if index >= finite or x > values[-1]:
+    index = _choose(values, min(x, values[-1]), bool(sign), rounding)
+    if index >= finite:
         away = rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY) or rounding is (
             Rounding.DOWN if sign else Rounding.UP
         )

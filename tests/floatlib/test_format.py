@@ -53,8 +53,8 @@ def test_constants_are_finfo(name: str) -> None:
 def test_canonical_nans_and_infinities() -> None:
     expected = {"float16": (0x7E00, 0x7C00), "bfloat16": (0x7FC0, 0x7F80), "float32": (0x7FC00000, 0x7F800000),
                 "float64": (0x7FF8 << 48, 0x7FF0 << 48), "float8_e4m3fn": (0x7F, None),
-                "float8_e8m0fnu": (0xFF, None),
-                "float8_e5m2fnuz": (0x80, None), "float8_e3m4": (0x78, 0x70), "float4_e2m1fn": (None, None)}  # fmt: skip
+                "float8_e8m0fnu": (0xFF, None), "float8_e5m2fnuz": (0x80, None),
+                "float8_e3m4": (0x78, 0x70), "float4_e2m1fn": (None, None)}  # fmt: skip
     for name, (nan, inf) in expected.items():
         assert (FORMATS[name].nan, FORMATS[name].inf) == (nan, inf), name
     assert FORMATS["float128"].nan == 0x7FFF8 << 108
