@@ -56,6 +56,7 @@ def magnitudes(fmt: Format) -> tuple[list[Fraction], int]:
     return values, finite
 
 
+@cache
 def value_of(fmt: Format, word: int) -> Fraction | str:
     """The rational of a word, or "inf", "-inf", "nan"; zero is a Fraction whatever its sign."""
     total = 2 ** (fmt.exponent_bits + fmt.fraction_bits)
@@ -96,6 +97,7 @@ def _choose(values: list[Any], x: Fraction, negative: bool, rounding: Rounding, 
     return below if below % 2 != odd_parity else above
 
 
+@cache
 def nearest(fmt: Format, sign: int, x: Fraction, rounding: Rounding, saturate: bool = False) -> tuple[int, Flags]:
     """The word and flags of (-1)**sign * x, for x >= 0, by search."""
     total = 2 ** (fmt.exponent_bits + fmt.fraction_bits)

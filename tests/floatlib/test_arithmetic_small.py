@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from math import floor, isqrt
 
 import pytest
@@ -22,6 +23,7 @@ def negative(fmt: Format, word: int) -> bool:
     return fmt.signed and bool(word >> (fmt.width - 1))
 
 
+@cache
 def invalid(fmt: Format) -> Outcome:
     """The NaN, found by looking: the NaN of a clear sign bit with the fewest trailing bits set, else the -0."""
     nans = [word for word in range(2**fmt.width) if value_of(fmt, word) == "nan"]
@@ -33,6 +35,7 @@ def invalid(fmt: Format) -> Outcome:
     return (2 ** (fmt.width - 1) if fmt.signed_zero else 0), Flags.INVALID
 
 
+@cache
 def infinite(fmt: Format, sign: bool) -> int:
     for word in range(2**fmt.width):
         if value_of(fmt, word) == ("-inf" if sign else "inf"):
@@ -40,6 +43,7 @@ def infinite(fmt: Format, sign: bool) -> int:
     return nearest(fmt, int(sign), Fraction(2) ** 400, Rounding.NEAREST_EVEN)[0]
 
 
+@cache
 def signaling(fmt: Format, word: int) -> bool:
     if fmt.nans != "ieee" or value_of(fmt, word) != "nan":
         return False

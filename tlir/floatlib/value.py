@@ -25,7 +25,7 @@ class Value:
 
     def __float__(self) -> float:
         """The nearest binary64 number."""
-        from tlir.floatlib.arithmetic import convert
+        from tlir.floatlib.convert import convert
         from tlir.floatlib.format import FORMATS
 
         word, _ = convert(self.format, FORMATS["float64"], self.word)
