@@ -16,7 +16,7 @@ class Value:
     word: int
 
     def __str__(self) -> str:
-        from tlir.floatlib.text import to_decimal
+        from tlir.floatlib.printing import to_decimal
 
         return to_decimal(self.format, self.word)
 
