@@ -114,8 +114,8 @@ def boundary_word(fmt: Format, rng: random.Random, near: int | None = None) -> i
             0,
             1,
             2**f - 1,
-            2**f - 2,
-            2 ** (f - 1),
+            max(2**f - 2, 0),
+            2**f >> 1,
             2**run,
             2**run - 1,
             2**f - 2**run,
@@ -123,5 +123,5 @@ def boundary_word(fmt: Format, rng: random.Random, near: int | None = None) -> i
             rng.getrandbits(f),
         ]
     )
-    sign = rng.getrandbits(1) << fmt.magnitude_bits
-    return sign | (min(max(field, 0), top) << f) | fraction
+    sign = rng.choice([0, fmt.sign_mask])
+    return sign | (min(max(field, 0), top) << f) | (fraction & fmt.fraction_mask)

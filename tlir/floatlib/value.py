@@ -32,12 +32,12 @@ class Value:
         return float.fromhex("nan") if FORMATS["float64"].is_nan(word) else _binary64(word)
 
     def as_fraction(self) -> Fraction:
-        """The exact value; ValueError for infinities and NaN."""
+        """The exact value; ValueError for infinities, NaN, and numbers too long to write down (``to_fraction``)."""
+        from tlir.floatlib.convert import to_fraction
+
         if not self.format.is_finite(self.word):
             raise ValueError(f"{self} is not a rational number")
-        sign, significand, exponent = self.format.decode(self.word)
-        magnitude = Fraction(significand) * Fraction(2) ** exponent
-        return -magnitude if sign else magnitude
+        return to_fraction(self.format, self.word)
 
 
 def _binary64(word: int) -> float:
