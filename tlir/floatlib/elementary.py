@@ -1,0 +1,108 @@
+"""Elementary functions on arrays of words, correctly rounded.
+
+Words and flags are those of ``elementary_scalar.elementary`` and ``elementary_complex.elementary_complex``, the
+specification; here each distinct operand is evaluated once, and formats of up to 16 bits keep what was evaluated.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlir.floatlib.arb import ArgumentTooLargeError, ElementaryError, PrecisionLimitError
+from tlir.floatlib.elementary_scalar import BINARY, UNARY, elementary
+from tlir.floatlib.format import Format
+from tlir.floatlib.words import Words, broadcast, from_ints, limbs, shape_of, to_ints, word_dtype
+
+__all__ = [
+    "NAMES",
+    "ArgumentTooLargeError",
+    "ElementaryError",
+    "PrecisionLimitError",
+    "elementary",
+    "evaluate",
+]
+
+NAMES = (*UNARY, *BINARY)
+"""The real functions."""
+
+TABLE_BITS = 16
+MAX_TABLES = 64
+"""Tables of results that are kept, each of at most 2**16 words, flags and marks: 4 bytes an entry."""
+
+Flags8 = NDArray[np.uint8]
+
+
+def evaluate(name: str, fmt: Format, *operands: Words, flags: bool = False) -> Any:
+    """The function ``name`` of ``NAMES`` at every element of the operands, which are broadcast against each other.
+
+    Operands and result are arrays of words (``words.word_dtype``; wider formats than 64 bits have a trailing axis of
+    limbs) of any rank and size. With ``flags`` the result is (words, flags), the flags a uint8 array of
+    ``rounding.Flags`` of the shape of the elements. ElementaryError as the specification.
+    """
+    columns = broadcast(fmt, *operands)
+    shape = shape_of(fmt, columns[0])
+    if len(columns) == 1 and fmt.width <= TABLE_BITS:
+        words, raised = _TABLES.look_up(name, fmt, columns[0])
+    else:
+        rows = np.stack([column.reshape(-1, limbs(fmt)) for column in columns], axis=1)
+        words, raised = _distinct(fmt, rows, lambda row: elementary(name, fmt, *row))
+        words = words.reshape(columns[0].shape)
+    return (words, raised.reshape(shape)) if flags else words
+
+
+def _distinct(fmt: Format, rows: Words, function: Callable[[Sequence[int]], tuple[int, int]]) -> tuple[Words, Flags8]:
+    """Words (elements, limbs) and flags (elements) of a function of rows (elements, operands, limbs), called once for
+    each distinct row."""
+    count = rows.shape[0]
+    if count == 0:
+        return np.empty((0, limbs(fmt)), dtype=word_dtype(fmt)), np.empty(0, dtype=np.uint8)
+    flat = np.ascontiguousarray(rows.reshape(count, -1))
+    keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1)
+    if flat.shape[1] == 1:
+        keys = flat.reshape(-1)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    chosen = rows[first]
+    arguments = to_ints(fmt, chosen if limbs(fmt) > 1 else chosen[..., 0]).tolist()
+    values = np.empty(len(arguments), dtype=object)
+    flags = np.empty(len(arguments), dtype=np.uint8)
+    for index, row in enumerate(arguments):
+        values[index], flags[index] = function(row)
+    words = from_ints(fmt, values).reshape(-1, limbs(fmt))
+    inverse = inverse.reshape(-1)
+    return words[inverse], flags[inverse]
+
+
+class _Tables:
+    """Results of functions of one word of up to 16 bits, filled as they are asked for; the least recently used go."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[tuple[str, Format], tuple[Words, Flags8, NDArray[np.bool_]]] = OrderedDict()
+
+    def look_up(self, name: str, fmt: Format, operand: Words) -> tuple[Words, Flags8]:
+        key = (name, fmt)
+        if key not in self._tables:
+            size = 1 << fmt.width
+            fresh = np.zeros(size, word_dtype(fmt)), np.zeros(size, np.uint8), np.zeros(size, np.bool_)
+            self._tables[key] = fresh
+            if len(self._tables) > MAX_TABLES:
+                self._tables.popitem(last=False)
+        self._tables.move_to_end(key)
+        words, flags, known = self._tables[key]
+        wanted = np.unique(operand[~known[operand]])
+        if wanted.size:
+            words[wanted], flags[wanted] = self._evaluate(name, fmt, wanted)
+            known[wanted] = True
+        return np.asarray(words[operand]), np.asarray(flags[operand])
+
+    @staticmethod
+    def _evaluate(name: str, fmt: Format, operand: Words) -> tuple[Words, Flags8]:
+        words, flags = _distinct(fmt, operand.reshape(-1, 1, 1), lambda row: elementary(name, fmt, *row))
+        return words.reshape(-1), flags
+
+
+_TABLES = _Tables()
