@@ -1,6 +1,7 @@
 """Descriptors, derived constants and classification, against ml_dtypes, NumPy and the listed values."""
 
 import math
+import pickle
 from fractions import Fraction
 
 import ml_dtypes
@@ -123,6 +124,16 @@ def test_impossible_descriptors_are_refused(descriptor: dict[str, object], messa
         Format.from_descriptor(descriptor)
     with pytest.raises(FormatError):
         Format.from_descriptor([descriptor])  # type: ignore[arg-type]
+
+
+def test_equal_formats_are_one_key_and_survive_pickling() -> None:
+    for fmt in [*FORMATS.values(), *SMALL_CUSTOM]:
+        again = pickle.loads(pickle.dumps(fmt))
+        assert {fmt: 1}[again] == 1
+        assert again.name == fmt.name
+    assert len({hash(fmt) for fmt in SMALL_CUSTOM}) == len(SMALL_CUSTOM)
+    assert Format(5, 10) == Format(5, 10, 15)
+    assert Format(5, 10) != Format(5, 10, 14)
 
 
 def test_the_largest_formats_cost_nothing_to_describe() -> None:

@@ -53,7 +53,7 @@ def test_decimals_round_as_python_rounds_them(text: str) -> None:
 )
 def test_float16_and_float32_print_as_numpy_does(name: str, dtype: type, bits: type) -> None:
     rng = np.random.default_rng(3)
-    words = np.arange(2**16) if name == "float16" else rng.integers(0, 2**32, 5000)
+    words = np.arange(0, 2**16, 3) if name == "float16" else rng.integers(0, 2**32, 5000)
     for word, x in zip(words.tolist(), words.astype(bits).view(dtype), strict=True):
         if np.isfinite(x):
             printed = to_decimal(FORMATS[name], word)

@@ -85,6 +85,21 @@ class Format:
                 f"beside the infinities and NaN asked for"
             )
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # of integers alone, so that it is the same in every process that a format is sent to
+        conventions = (
+            self.infinities,
+            NAN_CONVENTIONS.index(self.nans),
+            self.signed_zero,
+            self.signed,
+            self.subnormals,
+        )
+        return hash((self.exponent_bits, self.fraction_bits, self.bias, conventions))
+
     # Shape
 
     @cached_property

@@ -205,7 +205,7 @@ def two_sum(a: Float64, b: Float64) -> tuple[Float64, Float64]:
 
 def two_product(a: Float64, b: Float64) -> tuple[Float64, Float64]:
     """p = fl(a * b) and the exact error (Dekker, with Veltkamp's splitting). Exact for operands below 2**990 whose
-    product is above 2**-960."""
+    product is between 2**-960 and 2**1020."""
     p = a * b
     a_high, a_low = _split(a)
     b_high, b_low = _split(b)
@@ -265,15 +265,15 @@ def inexact_in_float64(operation: str, r: Float64, x: Float64, y: Float64) -> tu
     if operation == "multiply":
         _, error = two_product(x, y)
         zero = (x == 0) | (y == 0)
-        return (error != 0) & ~zero, zero | ((np.abs(r) > 2.0**-900) & _between(x, 990) & _between(y, 990))
+        return (error != 0) & ~zero, zero | (_between(r, 900) & _between(x, 990) & _between(y, 990))
     if operation == "divide":
         p, error = two_product(r, y)
         zero = x == 0
-        certain = (np.abs(x) > 2.0**-900) & _between(y, 990) & _between(r, 990)
+        certain = _between(x, 900) & _between(y, 990) & _between(r, 990)
         return ((p != x) | (error != 0)) & ~zero, zero | certain
     p, error = two_product(r, r)
     zero = x == 0
-    return ((p != x) | (error != 0)) & ~zero, zero | (np.abs(x) > 2.0**-900)
+    return ((p != x) | (error != 0)) & ~zero, zero | _between(x, 900)
 
 
 UFUNCS: dict[str, Callable[..., Any]] = {
