@@ -13,8 +13,8 @@ MAX_RATIONAL_EXPONENT = 4096
 
 
 def to_decimal(fmt: Format, word: int) -> str:
-    """The shortest decimal that rounds (nearest-even) to this word, of several the nearest to its value: for float64
-    what ``repr`` of a Python float gives. "inf", "-inf" and "nan"; a NaN other than the canonical one as "nan(0x...)"."""
+    """The shortest decimal that rounds (nearest-even) to this word, of several the nearest to its value; for float64
+    what ``repr`` of a Python float gives. "inf", "-inf", "nan"; a NaN that is not the canonical one "nan(0x...)"."""
     if not fmt.is_finite(word):
         return _special(fmt, word)
     minus = "-" if fmt.sign(word) else ""
