@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tlir.errors import ArtifactError
 from tlir.ir.graph import Body, Graph, Node, Ref
-from tlir.ir.ops import OPERATIONS, Call, Violation
+from tlir.ir.ops import OPERATIONS, Call, Signature, Violation
 from tlir.ir.types import MAX_ELEMENTS, MAX_RANK, TensorType
 
 
@@ -79,12 +79,12 @@ def _verify_node(body: Body, node: Node, position: int, at: str) -> None:
     if not operation.arity(len(node.inputs)):
         expected = f"at least {operation.minimum}" if operation.variadic else str(len(operation.operands))
         raise error("TL0209", f"{node.op} takes {expected} operands, not {len(node.inputs)}", "/inputs")
-    if len(node.types) != operation.results or len(node.regions) != operation.regions:
-        raise error(
-            "TL0210",
-            f"{node.op} has {operation.results} results and {operation.regions} regions, not {len(node.types)} and "
-            f"{len(node.regions)}",
-        )
+    for what, expected_count, given in (
+        ("results", operation.results, len(node.types)),
+        ("regions", operation.regions, len(node.regions)),
+    ):
+        if expected_count is not None and expected_count != given:
+            raise error("TL0210", f"{node.op} has {expected_count} {what}, not {given}")
     for k, ref in enumerate(node.inputs):
         if ref.node >= position or not _is_value(body, ref):
             if 0 <= ref.node < len(body.nodes) and ref.node >= position:
@@ -118,8 +118,9 @@ def _body_type_errors(body: Body, at: str) -> Iterator[ArtifactError]:
 def node_type_error(body: Body, node: Node, at: str) -> ArtifactError | None:
     """The violation of the node's type rule, or None where its declared types are right."""
     operands = body.operand_types(node)
+    signatures = tuple(Signature(region.input_types, region.output_types) for region in node.regions)
     try:
-        inferred = OPERATIONS[node.op].rule(Call(operands, node.attrs, node.types))
+        inferred = OPERATIONS[node.op].rule(Call(operands, node.attrs, node.types, signatures))
     except Violation as violation:
         return ArtifactError(
             "TL0302",
@@ -131,6 +132,9 @@ def node_type_error(body: Body, node: Node, at: str) -> ArtifactError | None:
         )
     if inferred == node.types:
         return None
+    if len(inferred) != len(node.types):
+        message = f"declares {len(node.types)} results, but {node.op} gives {len(inferred)} here"
+        return ArtifactError("TL0301", message, pointer=at, node=str(node), source=node.source)
     result = next(k for k, (a, b) in enumerate(zip(inferred, node.types, strict=True)) if a != b)
     given, declared = inferred[result], node.types[result]
     return ArtifactError(

@@ -91,6 +91,22 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Boolean:
+    """true or false."""
+
+    def decode(self, value: Any, formats: Mapping[str, Format]) -> bool:
+        if not isinstance(value, bool):
+            raise AttributeValueError("expected true or false")
+        return value
+
+    def encode(self, value: Any) -> Any:
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True)
 class TensorData:
     """A tensor with its words; decoded by the reader of the artifact, which knows where external data lies."""
 
@@ -160,4 +176,4 @@ class Accumulation:
         return {"$ref": "#/$defs/accumulate"}
 
 
-AttributeKind = Integer | Integers | Choice | TensorData | Accumulation
+AttributeKind = Integer | Integers | Choice | Boolean | TensorData | Accumulation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tlir.ir.ops.attributes import AttributeKind
 from tlir.ir.types import DType, TensorType
@@ -24,17 +24,26 @@ class Violation(Exception):
         self.hint = hint
 
 
+class Signature(NamedTuple):
+    """The types that a region takes and gives."""
+
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+
+
 @dataclass(frozen=True)
 class Call:
     """What a type rule sees: operand types, decoded attributes, and the declared result types.
 
     A rule takes from the declared types only what the operation leaves open (the dtype of ``convert``, the shape of
-    ``reshape``); everything else it computes, and the checker compares.
+    ``reshape``); everything else it computes, and the checker compares. ``regions`` are the types of each region's
+    inputs and outputs.
     """
 
     operands: tuple[TensorType, ...]
     attrs: Mapping[str, Any]
     declared: tuple[TensorType, ...]
+    regions: tuple[Signature, ...] = ()
 
     @property
     def result(self) -> TensorType:
@@ -59,7 +68,8 @@ class Operation:
     """An operation's declaration.
 
     ``operands`` are names; the last one may end in ``...`` and then stands for any number from ``minimum``.
-    ``meaning`` states the result for every input. ``dtypes`` says in words which element types it takes.
+    ``meaning`` states the result for every input. ``dtypes`` says in words which element types it takes. ``results`` and
+    ``regions`` are None where their number depends on the node.
     """
 
     name: str
@@ -71,8 +81,8 @@ class Operation:
     constraints: Mapping[str, str]
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     minimum: int = 0
-    results: int = 1
-    regions: int = 0
+    results: int | None = 1
+    regions: int | None = 0
 
     @property
     def variadic(self) -> bool:
