@@ -1,0 +1,135 @@
+"""The devices that evaluate graphs, and the one function that runs a graph on one of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlir.backends.liveness import fits_numpy, peak_memory
+from tlir.errors import UnsupportedError, UsageError
+from tlir.ir.graph import Body, Graph, Node
+from tlir.ir.tensor import Tensor
+from tlir.ir.verify import type_errors
+
+DEVICES: dict[str, str] = {
+    "reference": "NumPy and exact arithmetic: the definition of every operation",
+    "cpu": "compiled code for the processor: not in this version",
+    "gpu": "generated CUDA: not in this version",
+}
+"""Every device's name and one line about it."""
+
+Observe = Callable[[Node, tuple[Tensor, ...]], None]
+CollectFlags = Callable[[Node, NDArray[np.uint8]], None]
+
+
+def run(
+    graph: Graph,
+    inputs: Sequence[Tensor] | None = None,
+    device: str = "reference",
+    observe: Observe | None = None,
+    flags: CollectFlags | None = None,
+    memory_limit: int | None = None,
+) -> list[Tensor]:
+    """The graph's outputs for ``inputs`` in the order of ``input_ids``, or for its first recorded sample.
+
+    ``observe`` and ``flags`` are called as ``tlir.backends.reference.evaluate`` says. ``memory_limit`` is in bytes; by
+    default the memory that is available.
+
+    Raises ArtifactError (TL03xx) for a graph whose declared types do not hold; UsageError TL0601 for inputs that do
+    not fit, TL0602 where there is no sample, TL0901 for a device that does not exist; UnsupportedError TL0802 for one
+    that is not here, TL0603 where memory does not suffice, TL0604 where the floating-point environment is not the
+    default one, TL0801 for shapes and values beyond what the device can compute.
+    """
+    _require_device(device)
+    errors = type_errors(graph)
+    if errors:
+        raise errors[0]
+    if inputs is None:
+        inputs = _sample_inputs(graph)
+    _require_inputs(graph.body, inputs)
+    _require_memory(graph.body, available_memory() if memory_limit is None else memory_limit)
+    from tlir.backends.reference import evaluate
+
+    return evaluate(graph.body, inputs, observe=observe, flags=flags)
+
+
+def available_memory() -> int:
+    """Bytes of memory that can still be taken without swapping, as far as the system says."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 1 << 62
+
+
+def _require_device(device: str) -> None:
+    if device not in DEVICES:
+        raise UsageError("TL0901", f"there is no device {device!r}", hint="the devices are " + ", ".join(DEVICES))
+    if device != "reference":
+        raise UnsupportedError(
+            "TL0802", f"the device {device} is not in this version; the reference gives the same words"
+        )
+
+
+def _sample_inputs(graph: Graph) -> Sequence[Tensor]:
+    if graph.samples:
+        return graph.samples[0].inputs
+    if graph.body.input_ids:
+        raise UsageError("TL0602", "the artifact has no sample", hint="give the inputs: " + _signature(graph.body))
+    return ()
+
+
+def _signature(body: Body) -> str:
+    return ", ".join(f"{name}: {type}" for name, type in zip(body.input_names(), body.input_types, strict=True))
+
+
+def _require_inputs(body: Body, inputs: Sequence[Tensor]) -> None:
+    types = body.input_types
+    if len(inputs) != len(types):
+        raise UsageError(
+            "TL0601",
+            f"{len(inputs)} inputs for a graph of {len(types)}",
+            hint=f"its inputs are {_signature(body)}" if types else "it has no inputs",
+        )
+    for name, type, given in zip(body.input_names(), types, inputs, strict=True):
+        if given.type != type:
+            raise UsageError("TL0601", f"the input {name} is {type}, and {given.type} was given")
+
+
+def _require_memory(body: Body, limit: int) -> None:
+    for node in body.walk():
+        for type in node.types:
+            if not fits_numpy(type):
+                raise UnsupportedError(
+                    "TL0801",
+                    f"{type} has more axes, or larger ones, than the reference's arrays can have",
+                    node=str(node),
+                    source=node.source,
+                )
+    peak, worst = peak_memory(body)
+    if peak > limit and worst is not None:
+        raise UnsupportedError(
+            "TL0603",
+            f"the run needs about {_bytes(peak)} of memory here, and {_bytes(limit)} are available",
+            node=str(worst),
+            source=worst.source,
+        )
+
+
+def _bytes(count: int) -> str:
+    """A number of bytes in the largest binary unit that leaves at least one."""
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

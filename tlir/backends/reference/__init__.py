@@ -1,0 +1,76 @@
+"""The definition: every operation evaluated with NumPy on words and by ``tlir.floatlib``, one node after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tlir.backends.liveness import last_uses
+from tlir.backends.reference import (
+    arithmetic,
+    complex_numbers,
+    contraction,
+    data,
+    elementary,
+    logic,
+    reduction,
+    shape,
+)
+from tlir.backends.reference.invocation import Evaluator, FlagArray, FlagRecord, Invocation
+from tlir.errors import UnsupportedError
+from tlir.floatlib.arrays import FloatEnvironmentError, ensure_gradual_underflow
+from tlir.ir.graph import Body, Node, Ref
+from tlir.ir.tensor import Tensor
+
+FAMILIES = (data, arithmetic, elementary, logic, complex_numbers, shape, reduction, contraction)
+
+EVALUATORS: dict[str, Evaluator] = {
+    name: function for family in FAMILIES for name, function in family.EVALUATORS.items()
+}
+"""The evaluator of every operation but ``input``, whose value is given."""
+
+Observe = Callable[[Node, tuple[Tensor, ...]], None]
+CollectFlags = Callable[[Node, FlagArray], None]
+
+
+def evaluate(
+    body: Body, inputs: Sequence[Tensor], *, observe: Observe | None = None, flags: CollectFlags | None = None
+) -> list[Tensor]:
+    """The outputs of a well-typed body for inputs in the order of ``input_ids``.
+
+    ``observe`` is called after each node with its results; ``flags`` after each node that computes or converts floats,
+    with the exceptions raised at each element of the result: the bits of ``tlir.floatlib.rounding.Flags`` in a uint8
+    array. Values are dropped after their last use. UnsupportedError TL0604 where the thread flushes subnormal numbers.
+    """
+    try:
+        ensure_gradual_underflow()
+    except FloatEnvironmentError as error:
+        raise UnsupportedError(
+            "TL0604", str(error), hint="run tlir in a process of its own, or load that library without fast-math"
+        ) from error
+    given = dict(zip(body.input_ids, inputs, strict=True))
+    values: dict[Ref, Tensor] = {}
+    dropped = last_uses(body)
+    # overflow of integers, and IEEE exceptions of floats, are part of the meaning and not worth a warning
+    with np.errstate(all="ignore"):
+        for node in body.nodes:
+            if node.op == "input":
+                results: tuple[Tensor, ...] = (given[node.id],)
+            else:
+                results = _evaluate_node(node, tuple(values[ref] for ref in node.inputs), flags)
+            for k, tensor in enumerate(results):
+                values[Ref(node.id, k)] = tensor
+            if observe is not None:
+                observe(node, results)
+            for ref in dropped[node.id]:
+                del values[ref]
+    return [values[ref] for ref in body.outputs]
+
+
+def _evaluate_node(node: Node, operands: tuple[Tensor, ...], collect: CollectFlags | None) -> tuple[Tensor, ...]:
+    record = FlagRecord(node.type.shape) if collect is not None else None
+    words = EVALUATORS[node.op](Invocation(node, operands, record))
+    if collect is not None and record is not None and record.noted:
+        collect(node, record.array)
+    return (Tensor(node.type, np.asarray(words, order="C")),)
