@@ -68,8 +68,8 @@ class Operation:
     """An operation's declaration.
 
     ``operands`` are names; the last one may end in ``...`` and then stands for any number from ``minimum``.
-    ``meaning`` states the result for every input. ``dtypes`` says in words which element types it takes. ``results`` and
-    ``regions`` are None where their number depends on the node.
+    ``meaning`` states the result for every input. ``dtypes`` says in words which element types it takes. ``results``
+    and ``regions`` are None where their number depends on the node.
     """
 
     name: str

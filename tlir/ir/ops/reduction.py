@@ -6,7 +6,7 @@ from tlir.ir.ops.attributes import Accumulation, Choice, Integer, Integers
 from tlir.ir.ops.base import Attribute, Call, Operation, Violation, require_axes, require_kind
 from tlir.ir.types import DType, TensorType
 
-_KINDS = {
+REDUCER_KINDS = {
     "add": ("int", "uint", "float", "complex"),
     "multiply": ("int", "uint", "float", "complex"),
     "maximum": ("bool", "int", "uint", "float"),
@@ -31,16 +31,23 @@ def check_accumulator(rule: str, call: Call, dtype: DType) -> None:
         raise Violation(rule, "a pairwise sum adds products that are rounded, so it has no fma")
 
 
+def check_reducer_order(rule: str, call: Call) -> None:
+    """``accumulate`` must have something to say: an order and format of sums or products of elements."""
+    accumulate, reducer = call.attrs.get("accumulate"), call.attrs["reducer"]
+    if accumulate is None:
+        return
+    if reducer not in ("add", "multiply"):
+        raise Violation(rule, f"{reducer} gives the same words in every order and format")
+    if accumulate.fma:
+        raise Violation(rule, "there are no products to fuse")
+
+
 def _reduce(call: Call) -> tuple[TensorType, ...]:
     operand, axes, reducer = call.operands[0], call.attrs["dimensions"], call.attrs["reducer"]
     require_axes("C1", axes, operand.rank, "dimension")
-    require_kind("C2", operand.dtype, _KINDS[reducer])
+    require_kind("C2", operand.dtype, REDUCER_KINDS[reducer])
     check_accumulator("C3", call, operand.dtype)
-    if call.attrs.get("accumulate") is not None:
-        if reducer not in ("add", "multiply"):
-            raise Violation("C4", f"{reducer} gives the same words in every order and format")
-        if call.attrs["accumulate"].fma:
-            raise Violation("C4", "a reduction has no products to fuse")
+    check_reducer_order("C4", call)
     return (TensorType(tuple(size for d, size in enumerate(operand.shape) if d not in axes), operand.dtype),)
 
 
@@ -109,7 +116,7 @@ OPERATIONS = (
             "C4": "accumulate is given only for add and multiply, without fma.",
         },
         {
-            "reducer": Attribute(Choice(tuple(_KINDS)), "The operation that combines."),
+            "reducer": Attribute(Choice(tuple(REDUCER_KINDS)), "The operation that combines."),
             "dimensions": Attribute(Integers(0, 63, unique=True), "The axes that are reduced."),
             "accumulate": _ACCUMULATE,
         },
