@@ -1,0 +1,1 @@
+"""Standalone scripts that capture a JAX or PyTorch function as an artifact."""

@@ -1,0 +1,1552 @@
+"""Capture a JAX function as a tlir artifact: its jaxpr as a graph, its constants as words, and recorded outputs.
+
+This file stands alone: it needs jax, NumPy and the standard library, so it can be copied into any JAX environment.
+
+    python jax_capture.py my_model.py:predict --args my_model.py:example_args -o predict.json
+
+or, from Python,
+
+    import jax_capture
+    artifact = jax_capture.export(predict, params, x)
+    jax_capture.save(artifact, "predict.json")
+
+The function is traced with ``jax.make_jaxpr``; wrappers (``jit``, ``checkpoint``, custom derivative rules, …) are
+inlined; every primitive becomes the operations that mean the same, looked up in ``RULES``. What has no rule is
+collected and raised together as one ``UnsupportedError``. Outputs are recorded by evaluating each equation by itself,
+because a compiled function fuses and rearranges arithmetic; ``compile=True`` records those of ``jax.jit`` instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import dataclasses
+import functools
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import re
+import sys
+import tempfile
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+try:
+    import jax
+    import numpy as np
+    from jax import lax
+    from jax.extend import core as jax_core
+except ImportError as missing:
+    if __name__ != "__main__":
+        raise
+    print(f"jax_capture: {missing}; this script needs jax and NumPy", file=sys.stderr)
+    raise SystemExit(4) from None
+
+CAPTURE_VERSION = "1"
+"""Written into the producer; counts changes of what this script records for the same function."""
+
+MAX_HEX_WORDS = 32
+"""Tensors of up to so many words are written as hexadecimal text, larger ones as base64."""
+
+EXTERNAL_BYTES = 1 << 20
+"""``save`` moves constants of more bytes than this to a ``.safetensors`` file."""
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+class CaptureError(Exception):
+    """The function or its arguments cannot be captured; the message says why and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """One equation that cannot be expressed: the primitive, its main parameters, where the user wrote it, and why.
+
+    ``within`` names the primitives whose bodies hold it, outermost first.
+    """
+
+    primitive: str
+    params: str
+    source: str | None
+    reason: str
+    within: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        text = f"{self.primitive}({self.params})" if self.params else self.primitive
+        text += f" in the body of {' > '.join(self.within)}" if self.within else ""
+        text += f" at {self.source}" if self.source else ""
+        return f"{text}: {self.reason}"
+
+
+class UnsupportedError(CaptureError):
+    """The function uses primitives that an artifact cannot express; ``problems`` lists every one of them."""
+
+    def __init__(self, name: str, problems: Sequence[Problem]) -> None:
+        self.problems = list(problems)
+        count = "one equation" if len(problems) == 1 else f"{len(problems)} equations"
+        lines = [f"{name or 'the function'} cannot be captured because of {count}:"]
+        super().__init__("\n".join(lines + [f"  {problem}" for problem in self.problems]))
+
+
+class _Inexpressible(Exception):
+    """Raised by a rule: this equation has no expression, for the reason given."""
+
+
+# ---- dtypes and words -----------------------------------------------------------------------------------------------
+
+_BITS = {"bool": 1, "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "complex64": 32, "complex128": 64}
+_BITS |= {f"{kind}{bits}": bits for kind in ("int", "uint") for bits in (2, 4, 8, 16, 32, 64)}
+_BITS |= {
+    f"float8_{name}": 8 for name in ("e3m4", "e4m3", "e4m3fn", "e4m3b11fnuz", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+}
+_BITS |= {"float6_e2m3fn": 6, "float6_e3m2fn": 6, "float4_e2m1fn": 4}
+
+
+def dtype_name(dtype: Any) -> str:
+    """The artifact's name of a dtype; CaptureError where there is none."""
+    name = getattr(dtype, "name", str(dtype))
+    if name not in _BITS:
+        raise CaptureError(f"the dtype {dtype} has no words in an artifact")
+    return name
+
+
+def _kind(dtype: str) -> str:
+    """ "bool", "int", "uint", "float" (bfloat16 too) or "complex"."""
+    return "float" if dtype == "bfloat16" else re.match(r"[a-z]+", dtype)[0]  # type: ignore[index]
+
+
+def _words(array: Any) -> np.ndarray:
+    """The words of an array, flat, as little-endian unsigned integers of whole bytes, unused high bits zero."""
+    bits = _BITS[dtype_name(array.dtype)]
+    width = (bits + 7) // 8
+    native = np.ascontiguousarray(array)
+    if native.dtype.byteorder == ">":
+        native = native.astype(native.dtype.newbyteorder("="))
+    words = native.reshape(-1).view(f"u{width}")
+    if bits % 8 and bits > 1:
+        words = words & np.uint8((1 << bits) - 1)
+    return words.astype(f"<u{width}", copy=False)
+
+
+def tensor(array: Any) -> dict[str, Any]:
+    """The tensor of an artifact that holds exactly the words of ``array``."""
+    array = np.asarray(array)
+    name, words = dtype_name(array.dtype), _words(array)
+    described: dict[str, Any] = {"dtype": name, "shape": [int(size) for size in array.shape]}
+    if words.size <= MAX_HEX_WORDS:
+        digits = (_BITS[name] + 3) // 4
+        return described | {"words": " ".join(f"{int(word):0{digits}x}" for word in words)}
+    return described | {"base64": base64.b64encode(words.tobytes()).decode("ascii")}
+
+
+# ---- places in the user's source ------------------------------------------------------------------------------------
+
+_JAX_FOLDER = os.path.join(os.path.dirname(os.path.abspath(jax.__file__)), "")
+_THIS_FILE = os.path.abspath(__file__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A place in the user's program; ``file`` is shortened so that it is the same on every machine."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" + (f" in {self.function}" if self.function else "")
+
+
+def _short_path(path: str) -> str:
+    """The part after the last ``site-packages``, else relative to the current folder when below it, else the name."""
+    posix = Path(path).as_posix()
+    for folder in ("/site-packages/", "/dist-packages/"):
+        if folder in posix:
+            return posix.rpartition(folder)[2]
+    with_dots = os.path.relpath(path) if os.path.splitdrive(path)[0] == os.path.splitdrive(os.getcwd())[0] else path
+    relative = Path(with_dots).as_posix()
+    return relative if not relative.startswith("../") and not os.path.isabs(with_dots) else posix.rpartition("/")[2]
+
+
+def _source(equation: Any, outer: Source | None) -> Source | None:
+    """Where the user wrote the equation: the innermost frame that is neither JAX's nor this script's caller.
+
+    ``outer`` is the place of the call that the equation was inlined from, for equations without a frame of their own.
+    """
+    from jax._src import source_info_util
+
+    for frame in source_info_util.user_frames(equation.source_info.traceback):
+        if os.path.abspath(frame.file_name) == _THIS_FILE:
+            break
+        file = _short_path(frame.file_name).encode("utf-8", "replace").decode("utf-8")
+        return Source(file, int(frame.start_line), frame.function_name)
+    return outer
+
+
+def _is_jax_function(jaxpr: Any) -> bool:
+    """Whether the traced function is JAX's own. Its equations carry the place of the first call anywhere in the
+    process, since JAX caches the trace; so they get the place of the call at hand instead."""
+    described = str(getattr(jaxpr.debug_info, "func_src_info", "") or "")
+    return _JAX_FOLDER in described
+
+
+# ---- argument trees -------------------------------------------------------------------------------------------------
+
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _tree_key(key: Any, path: str) -> str | int:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, (int, np.integer)) and not isinstance(key, (bool, np.bool_)):
+        return int(key)
+    raise CaptureError(f"{path or 'the result'} has the key {key!r}: keys must be strings or integers")
+
+
+def _encode_tree(value: Any, path: str, leaves: list[Any], paths: list[str]) -> Any:
+    """The JSON tree of a pytree; appends its leaves, in JAX's order, to ``leaves`` and their names to ``paths``.
+
+    Registered classes become named tuples where their children have attribute names, dicts where they have keys, and
+    lists otherwise.
+    """
+    if value is None:
+        return None
+    registry = jax.tree_util.default_registry
+    level = None if jax.tree_util.all_leaves([value]) else registry.flatten_one_level_with_keys(value)
+    if level is None:
+        leaves.append(value)
+        paths.append(path)
+        return len(leaves) - 1
+    entries = [(entry, child) for entry, child in level[0]]
+    name = type(value).__name__
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        fields = [(field, field, child) for field, child in zip(value._fields, value, strict=True)]
+        return _encode_fields(name, fields, path, leaves, paths)
+    keyed = bool(entries) and all(isinstance(entry, jax.tree_util.DictKey) for entry, _ in entries)
+    if isinstance(value, Mapping) or keyed:
+        pairs = []
+        for entry, child in entries:
+            key = _tree_key(entry.key, path)
+            pairs.append([key, _encode_tree(child, f"{path}[{key!r}]", leaves, paths)])
+        return {"dict": pairs}
+    if entries and all(isinstance(entry, jax.tree_util.GetAttrKey) for entry, _ in entries):
+        fields = [(entry.name, entry.name, child) for entry, child in entries]
+        return _encode_fields(name, fields, path, leaves, paths)
+    children = [_encode_tree(child, f"{path}[{k}]", leaves, paths) for k, (_, child) in enumerate(entries)]
+    return {"tuple" if isinstance(value, tuple) else "list": children}
+
+
+def _encode_fields(
+    name: str, fields: Iterable[tuple[str, str, Any]], path: str, leaves: list[Any], paths: list[str]
+) -> dict[str, Any]:
+    encoded = [
+        [field, _encode_tree(child, f"{path}.{attribute}" if path else attribute, leaves, paths)]
+        for field, attribute, child in fields
+    ]
+    return {"namedtuple": name if _FIELD.fullmatch(name) else re.sub(r"\W", "_", name), "fields": encoded}
+
+
+def _argument_names(fn: Callable[..., Any], count: int) -> list[str]:
+    """A name for each of ``count`` positional arguments, from the function's signature where it has one."""
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    return [named[k] if k < len(named) else f"{rest}[{k - len(named)}]" for k in range(count)]
+
+
+@dataclasses.dataclass
+class Arguments:
+    """The flattened arguments of a call: leaves in JAX's order, a name for each, and the tree (None where flat)."""
+
+    leaves: list[Any]
+    names: list[str]
+    tree: Any
+
+
+def _flatten_arguments(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
+    leaves: list[Any] = []
+    names: list[str] = []
+    positional = [
+        _encode_tree(value, name, leaves, names)
+        for name, value in zip(_argument_names(fn, len(args)), args, strict=True)
+    ]
+    keyword = [[name, _encode_tree(kwargs[name], name, leaves, names)] for name in sorted(kwargs)]
+    flat = not keyword and all(isinstance(tree, int) for tree in positional)
+    return Arguments(leaves, names, None if flat else {"args": positional, "kwargs": keyword})
+
+
+def _result_tree(shapes: Any) -> Any:
+    """The tree of the result, or None where it is one array or a plain tuple of arrays. A result of None gives
+    ``_NOTHING``, since the tree of None is null."""
+    leaves: list[Any] = []
+    tree = _encode_tree(shapes, "", leaves, [])
+    if isinstance(tree, int) or (
+        isinstance(tree, dict) and "tuple" in tree and all(isinstance(child, int) for child in tree["tuple"])
+    ):
+        return None
+    return _NOTHING if tree is None else tree
+
+
+_NOTHING = object()
+
+
+def _argument_array(leaf: Any, name: str) -> np.ndarray:
+    """The argument as JAX takes it. CaptureError for what is no array; a warning where 64-bit values lose digits."""
+    named = f"the argument {name}" if name else "an argument"
+    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
+        raise CaptureError(f"{named} is a random key ({leaf.dtype}), which has no words in an artifact")
+    hint = f"bind it before the capture, for instance with functools.partial(f, {name.partition('[')[0]}=…)"
+    if not isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic, jax.Array)) and not hasattr(
+        leaf, "__jax_array__"
+    ):
+        raise CaptureError(f"{named} is a {type(leaf).__name__}, neither an array nor a number; {hint}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            taken = np.asarray(jax.numpy.asarray(leaf))
+    except (TypeError, OverflowError) as error:
+        raise CaptureError(f"{named}: {str(error).splitlines()[0]}") from None
+    if isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype != taken.dtype and leaf.dtype.kind in "iufc":
+        back = taken.astype(leaf.dtype)
+        if not np.array_equal(back, leaf, equal_nan=leaf.dtype.kind in "fc"):
+            warnings.warn(
+                f"{named} is {leaf.dtype} and is rounded to {taken.dtype}, because JAX's 64-bit mode is off",
+                stacklevel=4,
+            )
+    dtype_name(taken.dtype)
+    return taken
+
+
+# ---- names of constants ---------------------------------------------------------------------------------------------
+
+_MAX_NAME_DEPTH = 8
+
+
+def _same_content(candidate: Any, array: np.ndarray) -> bool:
+    """Whether ``candidate``, in the dtype that JAX gave it, has the words of ``array``."""
+    if candidate.shape != array.shape or candidate.dtype.name not in _BITS:
+        return False
+    taken = np.asarray(candidate)
+    if taken.dtype != array.dtype:
+        if taken.dtype.kind != array.dtype.kind:
+            return False
+        with np.errstate(all="ignore"):
+            taken = taken.astype(array.dtype)
+    return bool(np.array_equal(_words(taken), _words(array)))
+
+
+class _ConstantNames:
+    """Names of the arrays that a function closes over: closure cells, globals it uses, bound and default arguments,
+    attributes of the object it is a method of."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self._found: list[tuple[str, Any]] = []
+        self._seen: set[int] = set()
+        self._visit_callable(fn, 0)
+        self._by_identity = {id(array): name for name, array in reversed(self._found)}
+
+    def find(self, original: Any, array: np.ndarray) -> str | None:
+        """The name of a constant: by identity, else by content where the arrays of that content have one name."""
+        if id(original) in self._by_identity:
+            return self._by_identity[id(original)]
+        if array.size <= 1:
+            return None
+        names = {name for name, candidate in self._found if _same_content(candidate, array)}
+        return names.pop() if len(names) == 1 else None
+
+    def _visit_callable(self, fn: Any, depth: int) -> None:
+        if depth > _MAX_NAME_DEPTH or id(fn) in self._seen:
+            return
+        self._seen.add(id(fn))
+        if isinstance(fn, functools.partial):
+            names = _argument_names(fn.func, len(fn.args))
+            for name, value in [*zip(names, fn.args, strict=True), *fn.keywords.items()]:
+                self._visit(value, name, depth + 1)
+            self._visit_callable(fn.func, depth + 1)
+        elif isinstance(fn, types.MethodType):
+            self._visit_attributes(fn.__self__, "", depth)
+            self._visit_callable(fn.__func__, depth + 1)
+        elif isinstance(fn, types.FunctionType):
+            self._visit_function(fn, depth)
+        elif hasattr(fn, "__wrapped__"):
+            self._visit_callable(fn.__wrapped__, depth + 1)
+        elif callable(fn) and not isinstance(fn, type):
+            self._visit_attributes(fn, "", depth)
+            self._visit_callable(vars(type(fn)).get("__call__"), depth + 1)
+
+    def _visit_function(self, fn: types.FunctionType, depth: int) -> None:
+        module = fn.__module__ or ""
+        if module.partition(".")[0] not in ("jax", "numpy", "builtins"):
+            for name in _code_names(fn.__code__):
+                if name in fn.__globals__:
+                    self._visit(fn.__globals__[name], name, depth + 1)
+            for name, value in (fn.__kwdefaults__ or {}).items():
+                self._visit(value, name, depth + 1)
+        for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False):
+            try:
+                value = cell.cell_contents
+            except ValueError:  # a cell that is not filled yet
+                continue
+            self._visit(value, name, depth + 1)
+        if hasattr(fn, "__wrapped__"):
+            self._visit_callable(fn.__wrapped__, depth + 1)
+
+    def _visit_attributes(self, value: Any, name: str, depth: int) -> None:
+        for attribute, child in list(getattr(value, "__dict__", {}).items()):
+            self._visit(child, f"{name}.{attribute}" if name else attribute, depth + 1)
+
+    def _visit(self, value: Any, name: str, depth: int) -> None:
+        if isinstance(value, (jax.Array, np.ndarray, np.generic)):
+            if not isinstance(value, jax.core.Tracer):
+                self._found.append((name, value))
+            return
+        scalar = (str, bytes, int, float, complex, bool, type(None), type, types.ModuleType)
+        if depth > _MAX_NAME_DEPTH or isinstance(value, scalar):
+            return
+        if isinstance(value, Mapping):
+            for key, child in list(value.items()):
+                self._visit(child, f"{name}[{key!r}]", depth + 1)
+        elif isinstance(value, tuple) and hasattr(value, "_fields"):
+            for field, child in zip(value._fields, value, strict=True):
+                self._visit(child, f"{name}.{field}", depth + 1)
+        elif isinstance(value, (list, tuple)):
+            for k, child in enumerate(value):
+                self._visit(child, f"{name}[{k}]", depth + 1)
+        elif isinstance(value, (types.FunctionType, types.MethodType, functools.partial)) or hasattr(
+            value, "__wrapped__"
+        ):
+            self._visit_callable(value, depth + 1)
+        elif id(value) not in self._seen:
+            self._seen.add(id(value))
+            self._visit_attributes(value, name, depth)
+
+
+def _code_names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _code_names(constant)
+
+
+# ---- the jaxpr as one list of steps ---------------------------------------------------------------------------------
+
+# Primitives that only wrap a jaxpr, and the parameter that holds it.
+WRAPPERS = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_vjp_call_jaxpr": "fun_jaxpr",
+    "custom_vmap_call": "call",
+    "composite": "jaxpr",
+    "remat2": "jaxpr",
+    "checkpoint": "jaxpr",
+}
+
+# Primitives whose results are their operands, one by one.
+ALIASES = frozenset(
+    ("stop_gradient", "copy", "copy_p", "device_put", "optimization_barrier", "name", "sharding_constraint", "reshard")
+)
+
+
+@dataclasses.dataclass
+class Value:
+    """One value of the program: its type, and its data and name where it is a constant."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    data: np.ndarray | None = None
+    name: str | None = None
+
+
+@dataclasses.dataclass
+class Step:
+    """One equation after inlining; ``inputs`` and ``outputs`` are positions in ``Program.values``."""
+
+    equation: Any
+    inputs: list[int]
+    outputs: list[int]
+    source: Source | None
+
+    @property
+    def primitive(self) -> str:
+        return str(self.equation.primitive.name)
+
+
+class Program:
+    """A jaxpr with its wrappers inlined: a flat list of steps over numbered values."""
+
+    def __init__(self, jaxpr: Any, consts: Sequence[Any], names: _ConstantNames | None = None) -> None:
+        self.values: list[Value] = []
+        self.steps: list[Step] = []
+        self._names = names
+        self.inputs = [self._value(var.aval) for var in jaxpr.invars]
+        self.outputs = self._inline(jaxpr, consts, self.inputs, None, False)
+
+    def _value(self, aval: Any) -> int:
+        self.values.append(Value(tuple(getattr(aval, "shape", ())), getattr(aval, "dtype", None)))
+        return len(self.values) - 1
+
+    def _constant(self, original: Any, dtype: Any, literal: bool) -> int:
+        if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
+            self.values.append(Value(np.shape(original), dtype))
+            return len(self.values) - 1
+        array = np.asarray(original)
+        if array.dtype != dtype:  # a Python number
+            array = np.array(original, dtype)
+        name = None if literal or self._names is None else self._names.find(original, array)
+        self.values.append(Value(array.shape, array.dtype, array, name))
+        return len(self.values) - 1
+
+    def _inline(
+        self, jaxpr: Any, consts: Sequence[Any], args: Sequence[int], outer: Source | None, cached: bool
+    ) -> list[int]:
+        env: dict[Any, int] = dict(zip(jaxpr.invars, args, strict=True))
+        for var, const in zip(jaxpr.constvars, consts, strict=True):
+            env[var] = self._constant(const, var.aval.dtype, False)
+
+        def read(atom: Any) -> int:
+            if isinstance(atom, jax_core.Literal):
+                return self._constant(atom.val, atom.aval.dtype, True)
+            return env[atom]
+
+        for equation in jaxpr.eqns:
+            inputs = [read(atom) for atom in equation.invars]
+            source = outer if cached else _source(equation, outer)
+            name = equation.primitive.name
+            if name in WRAPPERS:
+                inner = equation.params[WRAPPERS[name]]
+                inner_jaxpr, inner_consts = getattr(inner, "jaxpr", inner), getattr(inner, "consts", ())
+                hidden = cached or _is_jax_function(inner_jaxpr)
+                outputs = self._inline(inner_jaxpr, inner_consts, inputs, source, hidden)
+            elif name in ALIASES:
+                outputs = inputs
+            else:
+                outputs = [self._value(var.aval) for var in equation.outvars]
+                self.steps.append(Step(equation, inputs, outputs, source))
+            env.update(zip(equation.outvars, outputs, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+
+# ---- building nodes -------------------------------------------------------------------------------------------------
+
+
+class Builder:
+    """Appends nodes to a graph; a value is the id of its node. Constants are kept apart as arrays until the end."""
+
+    def __init__(self) -> None:
+        self.nodes: list[dict[str, Any]] = []
+        self.source: Source | None = None
+        self._constants: dict[Any, int] = {}
+        self._broadcasts: dict[Any, int] = {}
+
+    def shape(self, ref: int) -> tuple[int, ...]:
+        return tuple(self.nodes[ref]["shape"])
+
+    def dtype(self, ref: int) -> str:
+        return str(self.nodes[ref]["dtype"])
+
+    def kind(self, ref: int) -> str:
+        return _kind(self.dtype(ref))
+
+    def emit(
+        self, op: str, inputs: Sequence[int], shape: Sequence[int], dtype: str, name: str | None = None, **attrs: Any
+    ) -> int:
+        """A new node. Attributes of sequences become lists, and their numbers Python integers."""
+        node: dict[str, Any] = {"id": len(self.nodes), "op": op, "inputs": list(inputs)}
+        node |= {"shape": [int(size) for size in shape], "dtype": dtype}
+        if attrs:
+            node["attrs"] = {key: _plain(value) for key, value in attrs.items()}
+        if name:
+            node["name"] = name
+        if self.source and op not in ("input", "constant"):
+            node["source"] = dataclasses.asdict(self.source)
+        self.nodes.append(node)
+        return int(node["id"])
+
+    def constant(self, array: np.ndarray, name: str | None = None) -> int:
+        """The node of a constant; equal words of equal type and name share one."""
+        described = tensor(array)
+        words = described.get("words", described.get("base64"))
+        key = described["dtype"], tuple(described["shape"]), words, name
+        if key not in self._constants:
+            ref = self.emit("constant", [], described["shape"], described["dtype"], name, value=described)
+            self._constants[key] = ref
+        return self._constants[key]
+
+    def scalar(self, value: int, dtype: str) -> int:
+        """The constant 0, 1 or -inf, … of a dtype; ``value`` must be exact in it."""
+        return self.constant(np.array(value, _numpy_dtype(dtype)))
+
+    def broadcast(self, ref: int, shape: Sequence[int], axes: Sequence[int] | None = None) -> int:
+        """``ref`` repeated to ``shape``; ``axes`` as in ``broadcast_in_dim``, by default the last ones."""
+        shape = tuple(shape)
+        rank = len(self.shape(ref))
+        axes = tuple(range(len(shape) - rank, len(shape))) if axes is None else tuple(axes)
+        if self.shape(ref) == shape and axes == tuple(range(len(shape))):
+            return ref
+        key = ref, shape, axes
+        if key not in self._broadcasts:
+            self._broadcasts[key] = self.emit(
+                "broadcast_in_dim", [ref], shape, self.dtype(ref), broadcast_dimensions=axes
+            )
+        return self._broadcasts[key]
+
+    def convert(self, ref: int, dtype: str) -> int:
+        """``ref`` in ``dtype``; of a complex value converted to a real dtype, the real part."""
+        if self.dtype(ref) == dtype:
+            return ref
+        if self.kind(ref) == "complex" and _kind(dtype) != "complex":
+            ref = self.emit("real", [ref], self.shape(ref), _component(self.dtype(ref)))
+            return self.convert(ref, dtype)
+        return self.emit("convert", [ref], self.shape(ref), dtype)
+
+    def reshape(self, ref: int, shape: Sequence[int]) -> int:
+        if self.shape(ref) == tuple(shape):
+            return ref
+        return self.emit("reshape", [ref], shape, self.dtype(ref))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def _numpy_dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(jax.numpy.dtype(name)) if name in ("bool",) else np.dtype(getattr(jax.numpy, name, name))
+
+
+def _component(dtype: str) -> str:
+    return {"complex64": "float32", "complex128": "float64"}[dtype]
+
+
+# ---- rules: one per primitive ---------------------------------------------------------------------------------------
+
+Type = tuple[tuple[int, ...], str]
+"""Shape and dtype of a result."""
+
+Rule = Callable[[Builder, list[int], Mapping[str, Any], list[Type]], list[int]]
+"""Emits the nodes of one equation: operands, parameters, types of the results; gives the results' nodes."""
+
+RULES: dict[str, Rule] = {}
+"""Every primitive that can be expressed."""
+
+BROADCASTING: set[str] = set()
+"""Primitives whose operands JAX broadcasts to the result's shape by itself (scalars, and axes of size 1)."""
+
+
+def _rule(*names: str, broadcasting: bool = False) -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, rule))
+        if broadcasting:
+            BROADCASTING.update(names)
+        return rule
+
+    return register
+
+
+_REAL = ("bool", "int", "uint", "float")
+_ELEMENTWISE: dict[str, str | tuple[str, tuple[str, ...]]] = {
+    "add": "add",
+    "add_any": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "rem": "remainder",
+    "max": ("maximum", _REAL),
+    "min": ("minimum", _REAL),
+    "neg": "negate",
+    "abs": "abs",
+    "sign": "sign",
+    "floor": "floor",
+    "ceil": "ceil",
+    "sqrt": "sqrt",
+    "rsqrt": "rsqrt",
+    "cbrt": "cbrt",
+    "exp": "exponential",
+    "expm1": "exponential_minus_one",
+    "log": "log",
+    "log1p": "log_plus_one",
+    "logistic": "logistic",
+    "tanh": "tanh",
+    "sin": "sine",
+    "cos": "cosine",
+    "tan": "tan",
+    "asin": "asin",
+    "acos": "acos",
+    "atan": "atan",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "asinh": "asinh",
+    "acosh": "acosh",
+    "atanh": "atanh",
+    "atan2": ("atan2", ("float",)),
+    "erf": "erf",
+    "erfc": "erfc",
+    "erf_inv": "erf_inv",
+    "lgamma": "lgamma",
+    "digamma": "digamma",
+    "nextafter": "next_after",
+    "is_finite": "is_finite",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "not": "not",
+    "shift_left": "shift_left",
+    "shift_right_logical": "shift_right_logical",
+    "shift_right_arithmetic": "shift_right_arithmetic",
+    "population_count": "popcnt",
+    "clz": "count_leading_zeros",
+    "complex": "complex",
+    "real": "real",
+    "imag": "imag",
+}
+"""Primitives that are one operation on operands of equal shape; with the kinds of operands where it takes fewer."""
+
+
+def _elementwise(primitive: str, op: str, kinds: tuple[str, ...] | None) -> None:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+        shape, dtype = outs[0]
+        if kinds is not None and b.kind(ins[0]) not in kinds:
+            raise _Inexpressible(f"{op} is not defined for {b.dtype(ins[0])}")
+        if params.get("out_dtype") is not None and dtype != b.dtype(ins[0]):
+            raise _Inexpressible(f"{op} of {b.dtype(ins[0])} with a result of {dtype}")
+        return [b.emit(op, [b.broadcast(ref, shape) for ref in ins], shape, dtype)]
+
+    _rule(primitive, broadcasting=True)(rule)
+
+
+for _primitive, _entry in _ELEMENTWISE.items():
+    _elementwise(_primitive, *((_entry, None) if isinstance(_entry, str) else _entry))
+
+
+def _comparison(direction: str, total: bool) -> Rule:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+        shape, _ = outs[0]
+        attrs = {"comparison_direction": direction}
+        # JAX's total-order primitives compare floats by IEEE totalOrder and everything else as usual.
+        if total and b.kind(ins[0]) == "complex":
+            raise _Inexpressible("complex numbers have no total order")
+        if total and b.kind(ins[0]) == "float":
+            attrs["compare_type"] = "TOTALORDER"
+        return [b.emit("compare", [b.broadcast(ref, shape) for ref in ins], shape, "bool", **attrs)]
+
+    return rule
+
+
+for _direction in ("eq", "ne", "ge", "gt", "le", "lt"):
+    _rule(_direction, broadcasting=True)(_comparison(_direction.upper(), False))
+for _direction in ("eq", "le", "lt"):
+    _rule(f"{_direction}_to", broadcasting=True)(_comparison(_direction.upper(), True))
+
+
+@_rule("pow", broadcasting=True)
+def _pow(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    shape, dtype = outs[0]
+    # An exponent of another dtype is converted to the base's, as XLA is told to.
+    return [b.emit("power", [b.broadcast(b.convert(ref, dtype), shape) for ref in ins], shape, dtype)]
+
+
+@_rule("exp2")
+def _exp2(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    shape, dtype = outs[0]
+    if _kind(dtype) == "float":
+        return [b.emit("exp2", ins, shape, dtype)]
+    return [b.emit("power", [b.broadcast(b.scalar(2, dtype), shape), ins[0]], shape, dtype)]
+
+
+@_rule("integer_pow")
+def _integer_pow(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.emit("integer_pow", ins, *outs[0], exponent=params["y"])]
+
+
+@_rule("square")
+def _square(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.emit("multiply", ins * 2, *outs[0])]
+
+
+@_rule("round")
+def _round(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    away = int(params["rounding_method"]) == int(lax.RoundingMethod.AWAY_FROM_ZERO)
+    return [b.emit("round_nearest_afz" if away else "round_nearest_even", ins, *outs[0])]
+
+
+@_rule("conj")
+def _conj(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    shape, dtype = outs[0]
+    if b.kind(ins[0]) == "complex":
+        return [b.emit("conjugate", ins, shape, dtype)]
+    zero = b.broadcast(b.scalar(0, b.dtype(ins[0])), shape)
+    return [b.emit("complex", [ins[0], zero], shape, dtype)]
+
+
+@_rule("clamp", broadcasting=True)
+def _clamp(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    shape, dtype = outs[0]
+    low, operand, high = (b.broadcast(ref, shape) for ref in ins)
+    if _kind(dtype) == "complex":
+        raise _Inexpressible("complex numbers have no order")
+    if dtype == "bool":
+        raised = b.emit("maximum", [operand, low], shape, dtype)
+        return [b.emit("minimum", [raised, high], shape, dtype)]
+    return [b.emit("clamp", [low, operand, high], shape, dtype)]
+
+
+@_rule("select_n", broadcasting=True)
+def _select_n(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    shape, dtype = outs[0]
+    which, cases = b.broadcast(ins[0], shape), [b.broadcast(ref, shape) for ref in ins[1:]]
+    if len(cases) == 1:
+        return cases
+    if b.kind(which) == "bool":
+        return [b.emit("select", [which, cases[1], cases[0]], shape, dtype)]
+    # An index below 0 takes the first case and one beyond the last takes the last, as XLA's comparisons do.
+    result = cases[-1]
+    for k in range(len(cases) - 1, 0, -1):
+        bound = b.broadcast(b.scalar(k, b.dtype(which)), shape)
+        below = b.emit("compare", [which, bound], shape, "bool", comparison_direction="LT")
+        result = b.emit("select", [below, cases[k - 1], result], shape, dtype)
+    return [result]
+
+
+@_rule("convert_element_type")
+def _convert_element_type(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.convert(ins[0], outs[0][1])]
+
+
+@_rule("bitcast_convert_type")
+def _bitcast(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return ins if b.dtype(ins[0]) == outs[0][1] else [b.emit("bitcast_convert", ins, *outs[0])]
+
+
+@_rule("reduce_precision")
+def _reduce_precision(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    bits = {key: params[key] for key in ("exponent_bits", "mantissa_bits")}
+    if _kind(outs[0][1]) != "float":
+        raise _Inexpressible("only floating-point numbers have a precision to reduce")
+    return [b.emit("reduce_precision", ins, *outs[0], **bits)]
+
+
+# Shapes.
+
+
+@_rule("broadcast_in_dim")
+def _broadcast_in_dim(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    if len(ins) > 1:
+        raise _Inexpressible("its shape depends on values")
+    shape, dtype = outs[0]
+    return [b.emit("broadcast_in_dim", ins, shape, dtype, broadcast_dimensions=params["broadcast_dimensions"])]
+
+
+@_rule("reshape", "squeeze", "expand_dims")
+def _reshape(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    if len(ins) > 1:
+        raise _Inexpressible("its shape depends on values")
+    operand = ins[0]
+    if params.get("dimensions") is not None:
+        order = params["dimensions"]
+        moved = [b.shape(operand)[axis] for axis in order]
+        operand = b.emit("transpose", [operand], moved, b.dtype(operand), permutation=order)
+    return [b.emit("reshape", [operand], *outs[0])]
+
+
+@_rule("transpose")
+def _transpose(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.emit("transpose", ins, *outs[0], permutation=params["permutation"])]
+
+
+@_rule("rev")
+def _rev(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.emit("reverse", ins, *outs[0], dimensions=params["dimensions"])]
+
+
+@_rule("slice")
+def _slice(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    strides = params["strides"] or (1,) * len(params["start_indices"])
+    bounds = {key: params[key] for key in ("start_indices", "limit_indices")}
+    return [b.emit("slice", ins, *outs[0], strides=strides, **bounds)]
+
+
+def _part(b: Builder, operand: int, axis: int, start: int, limit: int) -> int:
+    """The elements from ``start`` to ``limit`` along one axis."""
+    shape = b.shape(operand)
+    starts = [start if d == axis else 0 for d in range(len(shape))]
+    limits = [limit if d == axis else size for d, size in enumerate(shape)]
+    sizes = [high - low for low, high in zip(starts, limits, strict=True)]
+    bounds = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(shape)}
+    return b.emit("slice", [operand], sizes, b.dtype(operand), **bounds)
+
+
+@_rule("split")
+def _split(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    parts, start = [], 0
+    for size in params["sizes"]:
+        parts.append(_part(b, ins[0], int(params["axis"]), start, start + int(size)))
+        start += int(size)
+    return parts
+
+
+@_rule("unstack")
+def _unstack(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    axis = int(params["axis"])
+    return [b.reshape(_part(b, ins[0], axis, k, k + 1), shape) for k, (shape, _) in enumerate(outs)]
+
+
+@_rule("stack")
+def _stack(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    shape, dtype = outs[0]
+    axis = int(params["axis"])
+    one = [1 if d == axis else size for d, size in enumerate(shape)]
+    return [b.emit("concatenate", [b.reshape(ref, one) for ref in ins], shape, dtype, dimension=axis)]
+
+
+@_rule("tile")
+def _tile(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    sizes, repeats = b.shape(ins[0]), [int(count) for count in params["reps"]]
+    sizes = (1,) * (len(repeats) - len(sizes)) + sizes
+    paired = [size for pair in zip(repeats, sizes, strict=True) for size in pair]
+    axes = range(1 + 2 * (len(repeats) - len(b.shape(ins[0]))), len(paired), 2)
+    return [b.reshape(b.broadcast(ins[0], paired, tuple(axes)), outs[0][0])]
+
+
+@_rule("pad")
+def _pad(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    low, high, interior = zip(*params["padding_config"], strict=True) if params["padding_config"] else ((), (), ())
+    padding = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": interior}
+    return [b.emit("pad", ins, *outs[0], **padding)]
+
+
+@_rule("concatenate")
+def _concatenate(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.emit("concatenate", ins, *outs[0], dimension=params["dimension"])]
+
+
+@_rule("iota")
+def _iota(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    if ins:
+        raise _Inexpressible("its shape depends on values")
+    return [b.emit("iota", [], *outs[0], iota_dimension=params["dimension"])]
+
+
+@_rule("empty", "empty2")
+def _empty(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    shape, dtype = outs[0]
+    return [b.broadcast(b.scalar(0, dtype), shape)]
+
+
+@_rule("tie")
+def _tie(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [ins[1]]
+
+
+# Reductions and contractions. What JAX leaves out of its jaxpr, the accumulation format, is written into the nodes.
+
+_XLA_WINDOW = 32
+
+
+def _reduce(b: Builder, operand: int, axes: Sequence[int], reducer: str, **attrs: Any) -> int:
+    kept = [size for axis, size in enumerate(b.shape(operand)) if axis not in axes]
+    return b.emit("reduce", [operand], kept, b.dtype(operand), dimensions=sorted(axes), reducer=reducer, **attrs)
+
+
+def _reduce_in_windows(b: Builder, operand: int, axes: Sequence[int], reducer: str) -> int:
+    """A sum or product in a format of at most 16 bits, as XLA's CPU compiler evaluates it: every partial result is
+    rounded to that format, in windows of 32 along each axis (the axis padded evenly at both ends with the identity),
+    and the windows' results likewise, until at most 32 are left."""
+    shape = b.shape(operand)
+    if all(shape[axis] <= _XLA_WINDOW for axis in axes):
+        return _reduce(b, operand, axes, reducer)
+    windows = {axis: min(shape[axis], _XLA_WINDOW) for axis in axes}
+    counts = {axis: -(-shape[axis] // windows[axis]) for axis in axes}
+    missing = [counts[axis] * windows[axis] - size if axis in counts else 0 for axis, size in enumerate(shape)]
+    if any(missing):
+        identity = b.scalar(0 if reducer == "add" else 1, b.dtype(operand))
+        low = [count // 2 for count in missing]
+        high = [count - before for count, before in zip(missing, low, strict=True)]
+        padding = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": [0] * len(shape)}
+        shape = tuple(size + count for size, count in zip(shape, missing, strict=True))
+        operand = b.emit("pad", [operand, identity], shape, b.dtype(operand), **padding)
+    if len(axes) == 1 and counts[axes[0]] <= _XLA_WINDOW:
+        accumulate = {"order": f"blocked({_XLA_WINDOW})", "fma": False}
+        return _reduce(b, operand, axes, reducer, accumulate=accumulate)
+    split, inner = [], []
+    for axis, size in enumerate(shape):
+        split += [counts[axis], windows[axis]] if axis in counts else [size]
+        inner += [len(split) - 1] if axis in counts else []
+    partial = _reduce(b, b.reshape(operand, split), inner, reducer)
+    return _reduce_in_windows(b, partial, axes, reducer)
+
+
+def _reduction(reducer: str, kinds: tuple[str, ...] | None = None) -> Rule:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+        axes, dtype = [int(axis) for axis in params["axes"]], b.dtype(ins[0])
+        if kinds is not None and b.kind(ins[0]) not in kinds:
+            raise _Inexpressible(f"{dtype} has no order")
+        if not axes:
+            return ins
+        if reducer in ("add", "multiply") and _kind(dtype) == "float" and _BITS[dtype] <= 16:
+            return [_reduce_in_windows(b, ins[0], axes, reducer)]
+        return [_reduce(b, ins[0], axes, reducer)]
+
+    return rule
+
+
+_rule("reduce_sum")(_reduction("add"))
+_rule("reduce_prod")(_reduction("multiply"))
+_rule("reduce_max")(_reduction("maximum", _REAL))
+_rule("reduce_min")(_reduction("minimum", _REAL))
+for _reducer in ("and", "or", "xor"):
+    _rule(f"reduce_{_reducer}")(_reduction(_reducer))
+
+
+def _argument(op: str) -> Rule:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+        (axis,) = params["axes"]
+        return [b.emit(op, ins, *outs[0], dimension=axis)]
+
+    return rule
+
+
+_rule("argmax")(_argument("argmax"))
+_rule("argmin")(_argument("argmin"))
+
+
+def _dot_types(b: Builder, ins: list[int], precision: Any, result: str) -> tuple[str, str | None]:
+    """The dtype that both operands are converted to, and the accumulator's where it is not the result's.
+
+    XLA accumulates a contraction of floats of 16 bits or less in float32; operands of different dtypes, and integers
+    with a floating-point result, are converted to the result's dtype first (float8 ones to float32, exactly).
+    """
+    left, right = (b.dtype(ref) for ref in ins)
+    plain = precision is None or all(
+        isinstance(item, lax.Precision) or item is None
+        for item in (precision if isinstance(precision, tuple) else (precision,))
+    )
+    if not plain and precision != lax.DotAlgorithmPreset.DEFAULT:
+        expected = {
+            lax.DotAlgorithmPreset.F32_F32_F32: ("float32", "float32"),
+            lax.DotAlgorithmPreset.F64_F64_F64: ("float64", "float64"),
+            lax.DotAlgorithmPreset.BF16_BF16_F32: ("bfloat16", "float32"),
+        }
+        if expected.get(precision) != (left, result) or left != right:
+            raise _Inexpressible(f"the algorithm {precision} for operands of {left} and {right}")
+    if _kind(left) != _kind(result) or _kind(right) != _kind(result):
+        return result, None
+    operand = left
+    if left != right:
+        small = all(_kind(dtype) == "float" and _BITS[dtype] <= 8 for dtype in (left, right))
+        operand = "float32" if small else result
+    if _kind(result) == "float" and _BITS[result] <= 16:
+        return operand, "float64" if operand == "float64" else "float32"
+    wider = _BITS[operand] > _BITS[result] and _kind(result) in ("float", "complex")
+    return operand, operand if wider else None
+
+
+@_rule("dot_general")
+def _dot_general(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    shape, dtype = outs[0]
+    (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = params["dimension_numbers"]
+    operand, accumulator = _dot_types(b, ins, params.get("precision"), dtype)
+    axes: dict[str, Any] = {
+        "lhs_batching_dimensions": lhs_batch,
+        "rhs_batching_dimensions": rhs_batch,
+        "lhs_contracting_dimensions": lhs_contracting,
+        "rhs_contracting_dimensions": rhs_contracting,
+    }
+    if accumulator is not None:
+        axes["accumulate"] = {"dtype": accumulator, "order": "sequential", "fma": False}
+    return [b.emit("dot_general", [b.convert(ref, operand) for ref in ins], shape, dtype, **axes)]
+
+
+# ---- from steps to nodes --------------------------------------------------------------------------------------------
+
+
+def _described_params(params: Mapping[str, Any]) -> str:
+    """The parameters that say what an equation does: no jaxprs, functions, defaults or shardings."""
+    shown = []
+    for key, value in sorted(params.items()):
+        text = re.sub(r"np\.\w+\((-?\d+)\)", r"\1", str(value))
+        if value is None or callable(value) or _jaxprs_in(value) or " at 0x" in text or "sharding" in key:
+            continue
+        shown.append(f"{key}={text if len(text) <= 60 else text[:57] + '...'}")
+    return ", ".join(shown)
+
+
+def _jaxprs_in(value: Any) -> list[tuple[Any, Sequence[Any]]]:
+    """The jaxprs that a parameter holds, each with its constants."""
+    if isinstance(value, jax_core.ClosedJaxpr):
+        return [(value.jaxpr, value.consts)]
+    if isinstance(value, jax_core.Jaxpr):
+        return [(value, ())] if not value.constvars else []
+    if isinstance(value, (tuple, list)):
+        return [found for item in value for found in _jaxprs_in(item)]
+    return []
+
+
+class Graph:
+    """The nodes of a program, the node of each of its values, and what could not be expressed."""
+
+    def __init__(self, program: Program, input_names: Sequence[str] = (), within: tuple[str, ...] = ()) -> None:
+        self.program = program
+        self.builder = Builder()
+        self.problems: list[Problem] = []
+        self._within = within
+        self._refs: dict[int, int] = {}
+        for k, value in enumerate(program.inputs):
+            self._refs[value] = self._input(value, input_names[k] if k < len(input_names) else None)
+        for step in program.steps:
+            self._emit(step)
+        self.outputs = [self.ref(value) for value in program.outputs]
+
+    def ref(self, value: int) -> int:
+        """The node of a value; a constant gets its node where it is used first."""
+        if value not in self._refs:
+            constant = self.program.values[value]
+            if constant.data is None:  # a random key
+                self._refs[value] = self._input(value, None)
+            else:
+                self._refs[value] = self.builder.constant(constant.data, constant.name)
+        return self._refs[value]
+
+    def _type(self, value: int) -> Type:
+        entry = self.program.values[value]
+        return tuple(int(size) for size in entry.shape), dtype_name(entry.dtype)
+
+    def _input(self, value: int, name: str | None) -> int:
+        entry = self.program.values[value]
+        return self.builder.emit("input", [], entry.shape, getattr(entry.dtype, "name", str(entry.dtype)), name)
+
+    def _emit(self, step: Step) -> None:
+        try:
+            rule = RULES.get(step.primitive)
+            if rule is None:
+                raise _Inexpressible("there is no operation for this primitive")
+            types_out = [self._type(value) for value in step.outputs]
+            for value in step.inputs:
+                self._type(value)
+            self.builder.source = step.source
+            results = rule(self.builder, [self.ref(value) for value in step.inputs], step.equation.params, types_out)
+            self._refs.update(zip(step.outputs, results, strict=True))
+        except (_Inexpressible, CaptureError) as error:
+            self._report(step, str(error))
+            for value in step.outputs:
+                self._refs[value] = self._input(value, None)
+
+    def _report(self, step: Step, reason: str) -> None:
+        params = step.equation.params
+        source = str(step.source) if step.source else None
+        problems = [Problem(step.primitive, _described_params(params), source, reason, self._within)]
+        for jaxpr, consts in (found for value in params.values() for found in _jaxprs_in(value)):
+            inner = Graph(Program(jaxpr, consts), (), (*self._within, step.primitive))
+            problems += inner.problems
+        self.problems += [problem for problem in problems if problem not in self.problems]
+
+
+# ---- recorded values ------------------------------------------------------------------------------------------------
+
+
+def _evaluate(program: Program, inputs: Sequence[np.ndarray], everything: bool) -> dict[int, Any]:
+    """The value of every step (or of those that outputs need), each equation compiled and run by itself.
+
+    An operand that JAX would broadcast inside the equation is broadcast before it: given a broadcast scalar, XLA turns
+    a division into a multiplication by the reciprocal, which is not what the equation says.
+    """
+    wanted = set(program.outputs)
+    needed = []
+    for step in reversed(program.steps):
+        if everything or wanted.intersection(step.outputs):
+            needed.append(step)
+            wanted.update(step.inputs)
+    values: dict[int, Any] = {k: entry.data for k, entry in enumerate(program.values) if entry.data is not None}
+    values.update((value, jax.numpy.asarray(array)) for value, array in zip(program.inputs, inputs, strict=True))
+    for step in reversed(needed):
+        operands = [values[value] for value in step.inputs]
+        equation = step.equation
+        with equation.ctx.manager:
+            if step.primitive in BROADCASTING:
+                operands = [_broadcast_value(x, program.values[step.outputs[0]].shape) for x in operands]
+            try:
+                results = equation.primitive.bind(*operands, **equation.params)
+            except (NotImplementedError, jax.errors.JaxRuntimeError) as error:
+                place = f" at {step.source}" if step.source else ""
+                raise CaptureError(
+                    f"JAX cannot evaluate {step.primitive}{place} by itself on this platform: "
+                    f"{str(error).splitlines()[0]}"
+                ) from error
+        values.update(zip(step.outputs, results if equation.primitive.multiple_results else [results], strict=True))
+    return values
+
+
+def _broadcast_value(operand: Any, shape: tuple[int, ...]) -> Any:
+    if np.shape(operand) == shape:
+        return operand
+    rank = np.ndim(operand)
+    return lax.broadcast_in_dim(operand, shape, tuple(range(len(shape) - rank, len(shape))))
+
+
+# ---- export ---------------------------------------------------------------------------------------------------------
+
+
+def export(
+    fn: Callable[..., Any],
+    *args: Any,
+    name: str | None = None,
+    trace: bool = False,
+    compile: bool = False,
+    **kwargs: Any,
+) -> dict[str, Any]:
+    """The artifact of ``fn(*args, **kwargs)``, with these arguments and JAX's results as its recorded sample.
+
+    Arguments are arrays, numbers, and nested dicts, lists, tuples and named tuples of them; every leaf is an input.
+    ``name`` names the artifact, by default as the function is called. With ``trace`` the value of every equation is
+    recorded too. Outputs come from evaluating each equation by itself, or with ``compile`` from ``jax.jit(fn)``.
+
+    Raises UnsupportedError for primitives that cannot be expressed (all of them at once), and CaptureError for
+    arguments and results that cannot. What ``fn`` itself raises while it is traced is passed on.
+    """
+    arguments = _flatten_arguments(fn, args, kwargs)
+    inputs = [_argument_array(leaf, path) for leaf, path in zip(arguments.leaves, arguments.names, strict=True)]
+    closed, shapes = jax.make_jaxpr(fn, return_shape=True)(*args, **kwargs)
+    output_tree = _result_tree(shapes)
+    name = _function_name(fn) if name is None else name
+    program = Program(closed.jaxpr, closed.consts, _ConstantNames(fn))
+    graph = Graph(program, arguments.names)
+    if graph.problems:
+        raise UnsupportedError(name, graph.problems)
+    for position, value in enumerate(program.outputs):
+        try:
+            dtype_name(program.values[value].dtype)
+        except CaptureError as error:
+            raise CaptureError(f"output {position}: {error}") from None
+
+    values = _evaluate(program, inputs, trace) if trace or not compile else {}
+    outputs = [values[value] for value in program.outputs] if not compile else _compiled_outputs(fn, args, kwargs)
+    sample: dict[str, Any] = {"inputs": [tensor(array) for array in inputs]}
+    sample["outputs"] = [tensor(array) for array in outputs]
+    if trace:
+        sample["trace"] = _trace(graph, values)
+    artifact: dict[str, Any] = {
+        "format": "tlir",
+        "name": name,
+        "input_ids": [graph.ref(value) for value in program.inputs],
+        "output_ids": graph.outputs,
+        "nodes": graph.builder.nodes,
+        "producer": {
+            "frontend": "jax",
+            "frontend_version": jax.__version__,
+            "platform": jax.default_backend(),
+            "capture": CAPTURE_VERSION,
+            "outputs": "compiled" if compile else "op-by-op",
+            "flags": _flags(),
+        },
+        "samples": [sample],
+    }
+    if arguments.tree is not None:
+        artifact["input_tree"] = arguments.tree
+    if output_tree is not None:
+        artifact["output_tree"] = None if output_tree is _NOTHING else output_tree
+    artifact["version"] = _lowest_version(artifact)
+    return artifact
+
+
+def _function_name(fn: Any) -> str:
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return str(getattr(fn, "__name__", type(fn).__name__))
+
+
+def _flags() -> dict[str, bool | int | str]:
+    """The settings of JAX that decide what it computes."""
+    flags: dict[str, bool | int | str] = {"x64": bool(jax.config.jax_enable_x64)}
+    if jax.config.jax_default_matmul_precision is not None:
+        flags["default_matmul_precision"] = str(jax.config.jax_default_matmul_precision)
+    return flags
+
+
+def _compiled_outputs(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    return list(jax.tree_util.tree_leaves(jax.jit(fn)(*args, **kwargs)))
+
+
+def _trace(graph: Graph, values: Mapping[int, Any]) -> list[dict[str, Any]]:
+    """The values of the nodes that are results of equations, in the order of the nodes."""
+    found: dict[int, Any] = {}
+    for step in graph.program.steps:
+        for value in step.outputs:
+            ref = graph.ref(value)
+            if graph.builder.nodes[ref]["op"] not in ("input", "constant"):
+                found.setdefault(ref, values[value])
+    return [{"value": ref, "tensor": tensor(found[ref])} for ref in sorted(found)]
+
+
+def _lowest_version(artifact: Mapping[str, Any]) -> int:
+    """1 for one input and one output, 2 for other numbers of them, 3 where the artifact says more than 2 can."""
+    later = any(key in artifact for key in ("input_tree", "output_tree", "formats", "external"))
+    later = later or any("trace" in sample for sample in artifact.get("samples", ()))
+    for node in artifact["nodes"]:
+        later = later or "results" in node or "regions" in node or "accumulate" in node.get("attrs", {})
+    if later:
+        return 3
+    return 1 if len(artifact["input_ids"]) == len(artifact["output_ids"]) == 1 else 2
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+
+def save(artifact: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write an artifact as canonical text; constants of more than 1 MiB go to ``<stem>.safetensors`` beside it.
+
+    Each file appears whole or not at all. The artifact itself is not changed.
+    """
+    path = Path(path)
+    document = dict(artifact)
+    large: dict[str, tuple[str, list[int], bytes]] = {}
+    file = f"{path.stem}.safetensors"
+    document["nodes"] = _external_constants(artifact["nodes"], file, large, "node")
+    if large:
+        stored = _safetensors(large)
+        described = {"sha256": hashlib.sha256(stored).hexdigest(), "size": len(stored)}
+        document["external"] = {**artifact.get("external", {}), file: described}
+        document["version"] = 3
+        _replace(path.with_name(file), stored)
+    _replace(path, dumps(document).encode("utf-8"))
+
+
+def dumps(artifact: Mapping[str, Any]) -> str:
+    """The canonical text of an artifact: one top-level key a line, and one node or sample a line."""
+    lines = []
+    for key in sorted(artifact):
+        value = artifact[key]
+        if key in ("nodes", "samples") and value:
+            text = "[\n" + ",\n".join(_compact(item) for item in value) + "\n]"
+        else:
+            text = _compact(value)
+        lines.append(f"{_compact(key)}:{text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _external_constants(
+    nodes: Sequence[Mapping[str, Any]], file: str, large: dict[str, tuple[str, list[int], bytes]], prefix: str
+) -> list[dict[str, Any]]:
+    """The nodes with their large constants replaced by references into ``file``; the data is added to ``large``."""
+    result = []
+    for node in nodes:
+        node = dict(node)
+        value = node.get("attrs", {}).get("value") if node["op"] == "constant" else None
+        if value and 3 * len(value.get("base64", "")) // 4 > EXTERNAL_BYTES:
+            data = base64.b64decode(value["base64"])
+            if len(data) > EXTERNAL_BYTES:
+                key = f"{prefix}{node['id']}"
+                large[key] = value["dtype"], value["shape"], data
+                described = {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": key}
+                node["attrs"] = {**node["attrs"], "value": described}
+        if "regions" in node:
+            node["regions"] = [
+                {**region, "nodes": _external_constants(region["nodes"], file, large, f"{prefix}{node['id']}.{k}.")}
+                for k, region in enumerate(node["regions"])
+            ]
+        result.append(node)
+    return result
+
+
+# The dtypes that safetensors names itself; every other word is stored as bytes, a complex one as its two parts.
+_SAFETENSORS = {"bool": "BOOL", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+_SAFETENSORS |= {f"float{bits}": f"F{bits}" for bits in (16, 32, 64)}
+_SAFETENSORS |= {f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+
+
+def _safetensors(tensors: Mapping[str, tuple[str, list[int], bytes]]) -> bytes:
+    """A safetensors file: the length of the header in 8 bytes, the header in JSON, the data of all tensors."""
+    header: dict[str, Any] = {}
+    offset = 0
+    for key, (dtype, shape, data) in tensors.items():
+        stored, sizes = _SAFETENSORS.get(dtype, "U8"), list(shape)
+        if _kind(dtype) == "complex":
+            stored, sizes = _SAFETENSORS[_component(dtype)], [*shape, 2]
+        header[key] = {"dtype": stored, "shape": sizes, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    text = json.dumps(header, separators=(",", ":")).encode("utf-8")
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, *(data for _, _, data in tensors.values())])
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file by renaming a finished temporary one over it."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+# ---- command line ---------------------------------------------------------------------------------------------------
+
+_USAGE, _FAILED, _UNSUPPORTED = 2, 1, 4
+
+
+class _Exit(Exception):
+    """Ends the command with a message and an exit code."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def _user_error(error: BaseException, doing: str) -> str:
+    """One or two lines about an exception of the user's own program, with the innermost line of theirs."""
+    text = str(error).strip().splitlines()
+    message = f"{type(error).__name__}" + (f": {text[0]}" if text else "")
+    if isinstance(error, SyntaxError):
+        return f"{doing}: {message}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_user_file(frame.filename)]
+    if not frames:
+        return f"{doing}: {message}"
+    place = frames[-1]
+    line = f"\n    {place.line}" if place.line else ""
+    return f"{doing}: {message}\n  at {_short_path(place.filename)}:{place.lineno} in {place.name}{line}"
+
+
+def _is_user_file(path: str) -> bool:
+    absolute = os.path.abspath(path)
+    return absolute != _THIS_FILE and not absolute.startswith(_JAX_FOLDER) and "<frozen" not in path
+
+
+def _load(target: str, option: str) -> Any:
+    """The object that ``file.py:attribute`` or ``package.module:attribute`` names."""
+    where, colon, attribute = target.rpartition(":")
+    if not colon or not where or not attribute:
+        raise _Exit(_USAGE, f"{option} is {target!r}; write it as file.py:name")
+    module = _load_module(where)
+    found = module
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            public = ", ".join(sorted(key for key in vars(module) if not key.startswith("_"))[:20])
+            raise _Exit(_USAGE, f"{where} has no {attribute!r}" + (f"; it has {public}" if public else ""))
+        found = getattr(found, part)
+    return found
+
+
+@functools.cache
+def _load_module(where: str) -> types.ModuleType:
+    path = Path(where)
+    try:
+        if where.endswith(".py") or path.is_file():
+            if not path.is_file():
+                raise _Exit(_USAGE, f"there is no file {where}")
+            sys.path.insert(0, str(path.parent.resolve()))
+            spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+            if spec is None or spec.loader is None:
+                raise _Exit(_USAGE, f"{where} is not a Python file")
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[path.stem] = module
+            spec.loader.exec_module(module)
+            return module
+        sys.path.insert(0, os.getcwd())
+        return importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        if error.name and where.startswith(error.name):
+            raise _Exit(_USAGE, f"there is no module or file {where}") from None
+        raise _Exit(_FAILED, _user_error(error, f"importing {where} failed")) from None
+    except (Exception, SystemExit) as error:
+        if isinstance(error, _Exit):
+            raise
+        raise _Exit(_FAILED, _user_error(error, f"importing {where} failed")) from None
+
+
+def _example_arguments(target: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional and keyword arguments from ``--args``: a value, or a function that gives it. A tuple holds the
+    positional ones; ``{"args": (…), "kwargs": {…}}`` both; anything else is the only argument."""
+    if target is None:
+        return (), {}
+    value = _load(target, "--args")
+    if callable(value) and not isinstance(value, jax.Array):
+        try:
+            value = value()
+        except Exception as error:
+            raise _Exit(_FAILED, _user_error(error, f"calling {target} failed")) from None
+    if isinstance(value, dict) and value and set(value) <= {"args", "kwargs"}:
+        return tuple(value.get("args", ())), dict(value.get("kwargs", {}))
+    return (value if type(value) is tuple else (value,)), {}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="jax_capture.py",
+        description="Capture a JAX function as a tlir artifact.",
+        epilog="Exit codes: 0 written, 1 the program itself failed, 2 wrong usage, 4 unsupported primitives.",
+    )
+    parser.add_argument("function", metavar="FILE:FUNCTION", help="such as my_model.py:predict, or package.module:f")
+    parser.add_argument(
+        "--args",
+        metavar="FILE:NAME",
+        help="example arguments, a value or a function that gives it: a tuple of the positional ones, or "
+        '{"args": (...), "kwargs": {...}}',
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the artifact to write")
+    parser.add_argument("--name", help="the artifact's name (default: the function's)")
+    parser.add_argument("--trace", action="store_true", help="record the value of every equation")
+    parser.add_argument("--jit", action="store_true", help="record the outputs of the compiled function")
+    parser.add_argument("--x64", action="store_true", help="turn on JAX's 64-bit mode first")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> str:
+    if options.x64:
+        jax.config.update("jax_enable_x64", True)
+    fn = _load(options.function, "the function")
+    if not callable(fn):
+        raise _Exit(_USAGE, f"{options.function} is a {type(fn).__name__}, not a function")
+    args, kwargs = _example_arguments(options.args)
+    call = functools.partial(export, fn, *args, **kwargs)
+    try:
+        artifact = call(name=options.name, trace=options.trace, compile=options.jit)
+    except UnsupportedError as error:
+        raise _Exit(_UNSUPPORTED, str(error)) from None
+    except CaptureError as error:
+        raise _Exit(_FAILED, str(error)) from None
+    except Exception as error:
+        raise _Exit(_FAILED, _user_error(error, f"tracing {options.function} failed")) from None
+    try:
+        save(artifact, options.output)
+    except OSError as error:
+        raise _Exit(_USAGE, f"cannot write {options.output}: {error.strerror}") from None
+    inputs, outputs = len(artifact["input_ids"]), len(artifact["output_ids"])
+    return f"{options.output}: {len(artifact['nodes'])} nodes, {inputs} inputs, {outputs} outputs"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        print(_run(options))
+    except _Exit as end:
+        print(f"jax_capture: {end}", file=sys.stderr)
+        return end.code
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
