@@ -12,7 +12,7 @@ from tlir.backends.reference.invocation import Evaluator, Invocation
 from tlir.backends.reference.layout import parts, per_element
 from tlir.floatlib import arrays
 from tlir.floatlib.format import Format
-from tlir.floatlib.words import Mask, constant, equal, is_nan, less, order_keys, select
+from tlir.floatlib.words import Mask, equal, is_nan, less, order_keys
 from tlir.ir.tensor import Words
 from tlir.ir.types import DType
 
@@ -43,22 +43,25 @@ def compare_words(dtype: DType, a: Words, b: Words, direction: str) -> Words:
 
 def _total_order(fmt: Format, a: Words, b: Words, direction: str) -> Mask:
     """IEEE 754's totalOrder: the order of the bits as sign and magnitude. A NaN in the place of -0 is positive."""
-    x, y = order_keys(fmt, a), order_keys(fmt, b)
-    if fmt.nans == "negative_zero":
-        last = constant(fmt, fmt.word_mask)
-        x, y = select(fmt, is_nan(fmt, a), last, x), select(fmt, is_nan(fmt, b), last, y)
+
+    def before(x: Words, y: Words) -> Mask:
+        strictly = less(fmt, order_keys(fmt, x), order_keys(fmt, y))
+        if fmt.nans != "negative_zero":
+            return strictly
+        return ~is_nan(fmt, x) & (is_nan(fmt, y) | strictly)
+
     match direction:
         case "EQ":
-            return equal(fmt, x, y)
+            return equal(fmt, a, b)
         case "NE":
-            return ~equal(fmt, x, y)
+            return ~equal(fmt, a, b)
         case "LT":
-            return less(fmt, x, y)
+            return before(a, b)
         case "GE":
-            return ~less(fmt, x, y)
+            return ~before(a, b)
         case "GT":
-            return less(fmt, y, x)
-    return ~less(fmt, y, x)
+            return before(b, a)
+    return ~before(b, a)
 
 
 def _compare(call: Invocation) -> Words:

@@ -28,12 +28,11 @@ Carrier = NDArray[Any]
 class Numbers(Protocol):
     """The arithmetic of one dtype. Operands broadcast; ``identity`` is a scalar that does.
 
-    ``axes`` counts the axes of a carrier behind those of the shape; ``associative`` says that order changes nothing;
+    ``axes`` counts the axes of a carrier behind those of the shape;
     ``ufuncs`` are NumPy's functions on carriers, where ``accumulate`` of them is the sequential order.
     """
 
     axes: int
-    associative: bool
     ufuncs: dict[str, np.ufunc]
 
     def load(self, words: Words) -> Carrier: ...
@@ -54,7 +53,6 @@ class Booleans:
     """bool, with or for the sum and and for the product."""
 
     axes = 0
-    associative = True
     ufuncs: dict[str, np.ufunc] = {"add": np.bitwise_or, "multiply": np.bitwise_and}  # noqa: RUF012
 
     def load(self, words: Words) -> Carrier:
@@ -80,7 +78,6 @@ class Integers:
     """Integers modulo 2^bits. Carriers wrap at the size of the word, and ``store`` keeps the bits of the dtype."""
 
     axes = 0
-    associative = True
     ufuncs: dict[str, np.ufunc] = {"add": np.add, "multiply": np.multiply}  # noqa: RUF012
 
     def __init__(self, dtype: DType) -> None:
@@ -108,7 +105,6 @@ class Integers:
 class SpecifiedFloats:
     """Floats as words, by ``tlir.floatlib``; ``flags`` collects what each step raises."""
 
-    associative = False
     ufuncs: dict[str, np.ufunc] = {}  # noqa: RUF012
 
     def __init__(self, dtype: DType, flags: FlagRecord | None = None) -> None:
@@ -188,13 +184,12 @@ class NativeFloats(SpecifiedFloats):
 class Complexes:
     """Complex numbers over the arithmetic of their parts, a trailing axis of two before the component's own axes."""
 
-    associative = False
-    ufuncs: dict[str, np.ufunc] = {}  # noqa: RUF012
-
     def __init__(self, dtype: DType, component: SpecifiedFloats) -> None:
         self.dtype = dtype
         self.component = component
         self.axes = 1 + component.axes
+        # a sum is the sums of the parts
+        self.ufuncs = {name: ufunc for name, ufunc in component.ufuncs.items() if name == "add"}
 
     def load(self, words: Words) -> Carrier:
         return self.component.load(words)
