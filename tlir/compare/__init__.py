@@ -1,0 +1,82 @@
+"""Comparing what a graph computes with what the frontend recorded: words first, then distances and tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tlir.compare.measure import compare_tensors, output_names
+from tlir.compare.report import CompareReport, Element, OutputComparison
+from tlir.compare.rule import DEFAULT_TOLERANCE, Number, Rule, make_rule
+from tlir.errors import ArtifactError
+from tlir.ir.graph import Graph
+from tlir.ir.tensor import Tensor
+
+__all__ = [
+    "DEFAULT_TOLERANCE",
+    "CompareReport",
+    "Element",
+    "OutputComparison",
+    "Rule",
+    "compare",
+    "compare_tensors",
+    "output_names",
+]
+
+Evaluate = Callable[[Graph, Sequence[Tensor]], Sequence[Tensor]]
+
+
+def compare(
+    graph: Graph,
+    *,
+    tolerance: Number | None = None,
+    rtol: Number = 0,
+    ulps: int | None = None,
+    words: bool = False,
+    nan_payload: bool = False,
+    device: str = "reference",
+    evaluate: Evaluate | None = None,
+) -> CompareReport:
+    """Run the graph on the inputs of every sample and compare each output, element by element, with the recorded one.
+
+    An element passes if ``|got - recorded| <= tolerance + rtol * |recorded|``, decided exactly (a complex number by its
+    modulus). ``tolerance`` is by default the artifact's own, or 2e-5; text and floats are taken as the decimals they
+    show. With ``ulps``, it passes if at most so many steps from number to number of the output's format lie between
+    the two (for a complex number, in each part); with ``ulps`` and a ``tolerance`` or ``rtol``, if either holds. With
+    ``words``, if the bits are the same, or both are NaN unless ``nan_payload``.
+
+    Except under ``words``, -0 equals 0. NaN equals NaN, an infinity only itself. Integers must be equal unless ``ulps``
+    allows a distance, Booleans always. An output without elements passes, and says that none were compared.
+
+    ``evaluate`` replaces the run on ``device``.
+
+    Raises UsageError TL0901 for options that do not fit together; ArtifactError TL0701 where there is no sample or no
+    output, so that nothing passes because nothing was compared; and what ``tlir.backends.run`` raises.
+    """
+    rule = make_rule(tolerance, rtol, ulps, words, nan_payload, graph.tolerance)
+    if not graph.samples:
+        raise ArtifactError(
+            "TL0701",
+            "no sample is recorded, so there is nothing to compare with",
+            pointer="/samples",
+            hint="capture the function again with example arguments",
+        )
+    if not graph.body.outputs:
+        raise ArtifactError(
+            "TL0701", "the graph returns nothing, so there is nothing to compare", pointer="/output_ids"
+        )
+    if evaluate is None:
+        from tlir.backends import run
+
+        def evaluate(graph: Graph, inputs: Sequence[Tensor]) -> Sequence[Tensor]:
+            return run(graph, inputs, device=device)
+
+    names = output_names(graph)
+    outputs: list[OutputComparison] = []
+    for k, sample in enumerate(graph.samples):
+        got = evaluate(graph, sample.inputs)
+        for position, (expected, result) in enumerate(zip(sample.outputs, got, strict=True)):
+            node = graph.nodes[graph.body.outputs[position].node]
+            outputs.append(
+                compare_tensors(expected, result, rule, sample=k, position=position, name=names[position], node=node)
+            )
+    return CompareReport(tuple(outputs), rule, device, len(graph.samples), graph.producer)

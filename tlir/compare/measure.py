@@ -1,0 +1,84 @@
+"""One output compared: counts, maxima with their indices, and the worst elements that do not pass."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tlir.compare.pairs import FloatPairs, IntegerPairs, by_element, differing, pairs
+from tlir.compare.report import Element, OutputComparison
+from tlir.compare.rule import Rule
+from tlir.compare.text import element_text, element_words
+from tlir.ir.graph import Graph, Node
+from tlir.ir.tensor import Tensor
+from tlir.ir.tree import leaf_paths
+
+WORST = 5
+"""So many failing elements are listed."""
+
+
+def output_names(graph: Graph) -> list[str]:
+    """A readable name per output: ``output``, ``output[1]``, or its path in the output tree, ``output['loss']``."""
+    if graph.output_tree is not None:
+        return leaf_paths(graph.output_tree, "output")
+    count = len(graph.body.outputs)
+    return ["output"] if count == 1 else [f"output[{k}]" for k in range(count)]
+
+
+def compare_tensors(
+    expected: Tensor, got: Tensor, rule: Rule, *, sample: int = 0, position: int = 0, name: str = "output", node: Node
+) -> OutputComparison:
+    """Compare two tensors of the same type under a rule; ``node`` is the one that gives the output."""
+    type = expected.type
+    if got.type != type:
+        raise ValueError(f"cannot compare {got.type} with {type}")
+    where = differing(type.dtype, expected.words, got.words)
+    sides = [by_element(type.dtype, side.words)[where] for side in (expected, got)]
+    measured = pairs(type.dtype, *sides)
+    failing = np.flatnonzero(~measured.passes(rule))
+
+    def element(k: int | None) -> Element | None:
+        return None if k is None else _element(type.shape, expected, got, int(where[k]), measured, k)
+
+    order = failing[np.argsort(-measured.severity()[failing], kind="stable")[:WORST]] if len(failing) else failing
+    return OutputComparison(
+        sample=sample,
+        position=position,
+        name=name,
+        type=type,
+        node=str(node),
+        source=node.source,
+        count=type.size,
+        equal_words=type.size - len(where),
+        failing=len(failing),
+        mismatched=int(np.count_nonzero(~measured.comparable)),
+        max_ulps=element(_largest_distance(measured)),
+        max_absolute=element(measured.largest_absolute()),
+        max_relative=element(measured.largest_relative()),
+        worst=tuple(found for k in order if (found := element(int(k))) is not None),
+    )
+
+
+def _largest_distance(measured: FloatPairs | IntegerPairs) -> int | None:
+    comparable = np.flatnonzero(measured.comparable)
+    return int(comparable[int(np.argmax(measured.ulps[comparable]))]) if len(comparable) else None
+
+
+def _element(
+    shape: tuple[int, ...],
+    expected: Tensor,
+    got: Tensor,
+    flat: int,
+    measured: FloatPairs | IntegerPairs,
+    k: int,
+) -> Element:
+    comparable = bool(measured.comparable[k])
+    return Element(
+        index=tuple(int(i) for i in np.unravel_index(flat, shape)) if shape else (),
+        expected=element_text(expected, flat),
+        got=element_text(got, flat),
+        expected_words=element_words(expected, flat),
+        got_words=element_words(got, flat),
+        absolute=measured.absolute(k) if comparable else None,
+        relative=measured.relative(k) if comparable else None,
+        ulps=int(measured.ulps[k]) if comparable else None,
+    )
