@@ -49,14 +49,16 @@ def _pairs(value: Any, at: str, integers: bool) -> list[tuple[str | int, Any]]:
     if not isinstance(value, list):
         raise TreeError("expected a list of [key, tree] pairs", at)
     pairs: list[tuple[str | int, Any]] = []
+    earlier: set[str | int] = set()
     for k, pair in enumerate(value):
         if not isinstance(pair, list) or len(pair) != 2:
             raise TreeError("expected a pair [key, tree]", f"{at}/{k}")
         key = pair[0]
         if not isinstance(key, str) and not (integers and isinstance(key, int) and not isinstance(key, bool)):
             raise TreeError("a key must be a string" + (" or an integer" if integers else ""), f"{at}/{k}/0")
-        if key in (earlier for earlier, _ in pairs):
+        if key in earlier:
             raise TreeError(f"the key {key!r} is there twice", f"{at}/{k}/0")
+        earlier.add(key)
         pairs.append((key, pair[1]))
     return pairs
 

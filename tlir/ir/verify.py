@@ -46,13 +46,14 @@ def _is_value(body: Body, ref: Ref) -> bool:
 def _verify_body(body: Body, at: str) -> None:
     for position, node in enumerate(body.nodes):
         _verify_node(body, node, position, f"{at}/nodes/{position}")
+    listed: set[int] = set()
     for k, node_id in enumerate(body.input_ids):
         where = f"{at}/input_ids/{k}"
         if not 0 <= node_id < len(body.nodes) or body.nodes[node_id].op != "input":
             raise ArtifactError("TL0211", f"{node_id} is not the id of an input node", pointer=where)
-        if node_id in body.input_ids[:k]:
+        if node_id in listed:
             raise ArtifactError("TL0211", f"input {node_id} is listed twice", pointer=where)
-    listed = set(body.input_ids)
+        listed.add(node_id)
     for node in body.nodes:
         if node.op == "input" and node.id not in listed:
             raise ArtifactError(
