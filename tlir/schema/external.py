@@ -56,10 +56,12 @@ def stored_as(type: TensorType) -> tuple[str, list[int]]:
     with a last axis of 64-bit limbs, least significant first, for words of more than 64 bits; a complex dtype other
     than complex64 as its components, with a last axis of two before that.
     """
-    dtype = type.dtype
-    if dtype.name in STORAGE and NAMED[dtype.name] == dtype:
-        return STORAGE[dtype.name], list(type.shape)
-    component = dtype.component if dtype.is_complex else dtype
+    return (STORAGE["complex64"], list(type.shape)) if type.dtype.name == "complex64" else parts_as(type)
+
+
+def parts_as(type: TensorType) -> tuple[str, list[int]]:
+    """The same without a name for complex64, which old readers of safetensors files do not know."""
+    component = type.dtype.component
     name = STORAGE.get(component.name) if NAMED.get(component.name) == component else None
     return name or words_as(type)[0], list(words_shape(type))
 
@@ -140,7 +142,7 @@ class ExternalFile:
         entry = self._entries.get(key)
         if entry is None:
             raise self._fault("TL0504", f"holds no tensor {show(key)}")
-        if (entry.dtype, entry.shape) not in (stored_as(type), words_as(type)):
+        if (entry.dtype, entry.shape) not in (stored_as(type), parts_as(type), words_as(type)):
             dtype, shape = stored_as(type)
             raise self._fault(
                 "TL0504",
