@@ -211,6 +211,8 @@ def _formats(value: Any) -> dict[str, Format]:
             raise Fault("TL0213", f"{name} is a dtype of every artifact and cannot be declared", at)
         if type(descriptor) is not dict:
             raise wrong_type(descriptor, "a descriptor (an object)", at)
+        if descriptor.get("bias", 0) is None:
+            raise Fault("TL0213", "bias is null; it must be an integer, or left out for that of IEEE", f"{at}/bias")
         try:
             formats[name] = Format.from_descriptor(descriptor)
         except (ValueError, TypeError) as error:
