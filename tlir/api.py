@@ -1,0 +1,275 @@
+"""What ``import tlir`` offers: load, check, run and compare artifacts, and verify functions in one call."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tlir.errors import TlirError, UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from tlir.compare import CompareReport
+    from tlir.compare.rule import Number
+    from tlir.ir.graph import Graph as IrGraph
+    from tlir.passes.check import Check, CheckReport
+
+CHECKS = ("structure", "types", "broadcasts", "constants", "compare")
+"""The checks that ``verify`` can make."""
+
+FRONTENDS = ("jax", "torch")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A loaded artifact. ``ir`` is the graph as plain records (``tlir.ir.graph.Graph``)."""
+
+    ir: IrGraph
+    path: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.ir.name
+
+    @property
+    def input_names(self) -> list[str]:
+        """A name per input, in the order of ``input_ids``."""
+        return self.ir.body.input_names()
+
+    @property
+    def output_names(self) -> list[str]:
+        """A name per output: ``output``, ``output[1]``, or the path in the output tree."""
+        from tlir.compare import output_names
+
+        return output_names(self.ir)
+
+    def check(self) -> CheckReport:
+        """Structure, types, broadcasts and constants: a report with ``.ok`` and ``.checks``."""
+        from tlir.passes.check import check
+
+        return check(self.ir)
+
+    def run(self, arrays: Any = None, *, device: str = "reference", sample: int = 0) -> Any:
+        """The outputs for the recorded sample, or for ``arrays``.
+
+        ``arrays`` is a sequence of arrays in the order of ``input_ids``, a mapping from input names to arrays, or the
+        arguments of the captured function in their own structure. Each must have exactly the dtype and shape of its
+        input; for a scalar input a Python number is taken that the dtype holds exactly.
+
+        Returns a list of NumPy arrays in the order of ``output_ids``, of ml_dtypes' types for the small formats, or the
+        structure of the output tree where there is one. A format that NumPy does not have gives an object array of
+        ``tlir.floatlib.value.Value``.
+
+        Raises UsageError TL0601 for inputs that do not fit, TL0602 where there is no such sample, ArtifactError TL03xx
+        where the declared types do not hold, UnsupportedError for a device that is not here or too little memory.
+        """
+        from tlir.backends import run
+        from tlir.ir.tree import build
+
+        if arrays is not None:
+            from tlir.arguments import bind
+
+            inputs: Sequence[Any] | None = bind(self.ir, arrays)
+        else:
+            inputs = self.sample_inputs(sample)
+        # copies: an output may be an input or a constant, which nobody should change through it
+        results = [tensor.to_numpy().copy() for tensor in run(self.ir, inputs, device=device)]
+        return results if self.ir.output_tree is None else build(self.ir.output_tree, results)
+
+    def sample_inputs(self, sample: int = 0) -> Sequence[Any] | None:
+        """The recorded input tensors of a sample; None for sample 0 of a graph that has none recorded."""
+        recorded = self.ir.samples
+        if not recorded and sample == 0:
+            return None
+        if not 0 <= sample < len(recorded):
+            hint = f"the artifact has {counted(len(recorded), 'sample')}, counted from 0"
+            raise UsageError("TL0602", f"there is no sample {sample}", file=self.path, hint=hint)
+        return recorded[sample].inputs
+
+    def compare(
+        self,
+        *,
+        tolerance: Number | None = None,
+        rtol: Number = 0,
+        ulps: int | None = None,
+        words: bool = False,
+        nan_payload: bool = False,
+        device: str = "reference",
+    ) -> CompareReport:
+        """Compare with the recorded outputs: see ``tlir.compare.compare`` for what passes. A report with ``.ok``."""
+        from tlir.compare import compare
+
+        return compare(
+            self.ir,
+            tolerance=tolerance,
+            rtol=rtol,
+            ulps=ulps,
+            words=words,
+            nan_payload=nan_payload,
+            device=device,
+        )
+
+
+def load(artifact: str | os.PathLike[str] | Mapping[str, Any]) -> Graph:
+    """Read an artifact from a file, or from the document that a capture script returned.
+
+    A graph whose declared types do not hold is loaded; ``check`` reports it. Raises ArtifactError for anything that is
+    not a valid artifact.
+    """
+    from tlir.schema import from_json, read
+
+    if isinstance(artifact, Mapping):
+        return Graph(from_json(artifact))
+    if not isinstance(artifact, str | os.PathLike):
+        raise UsageError("TL0901", f"an artifact is a path or a dict, not a {type(artifact).__name__}")
+    path = os.fspath(artifact)
+    return Graph(read(path), path)
+
+
+def compare(
+    artifact: str | os.PathLike[str] | Mapping[str, Any] | Graph,
+    tolerance: Number | None = None,
+    rtol: Number = 0,
+    *,
+    ulps: int | None = None,
+    words: bool = False,
+    nan_payload: bool = False,
+    device: str = "reference",
+) -> CompareReport:
+    """Run an artifact on its samples and compare with the outputs that the frontend recorded.
+
+    ``tolerance`` is absolute, by default the artifact's own or 2e-5. The report has ``.ok`` and ``.outputs``.
+    """
+    graph = artifact if isinstance(artifact, Graph) else load(artifact)
+    return graph.compare(tolerance=tolerance, rtol=rtol, ulps=ulps, words=words, nan_payload=nan_payload, device=device)
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What ``verify`` found: ``checks`` in the order asked for, and the graph and comparison they were made on."""
+
+    checks: tuple[Check, ...]
+    graph: Graph
+    comparison: CompareReport | None = None
+
+    @property
+    def ok(self) -> bool:
+        """No check failed, and a comparison that was asked for was made."""
+        made = all(check.status == "passed" for check in self.checks if check.name == "compare")
+        return made and all(check.status != "failed" for check in self.checks)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, "checks": [check.to_json() for check in self.checks]}
+
+    def __str__(self) -> str:
+        lines = [f"{check.name}: {check.status}: {check.covered}" for check in self.checks]
+        for check in self.checks:
+            lines += [f"  {found.message}" for found in check.findings if found.level == "error"]
+        return "\n".join(lines)
+
+
+def verify(
+    function: Callable[..., Any],
+    *args: Any,
+    frontend: str = "jax",
+    checks: Sequence[str] = ("structure", "types", "compare"),
+    tolerance: Number | None = None,
+    rtol: Number = 0,
+    ulps: int | None = None,
+    words: bool = False,
+    device: str = "reference",
+    **kwargs: Any,
+) -> VerifyReport:
+    """Capture ``function(*args, **kwargs)`` with its frontend and make the checks on the artifact, in one call.
+
+    ``checks`` are some of ``CHECKS``; "compare" runs the graph and compares with the frontend's outputs, under
+    ``tolerance``, ``rtol``, ``ulps`` and ``words``. A keyword argument of the function that has one of these names
+    cannot be given; wrap the function.
+
+    Raises UsageError TL0901 for an unknown frontend or check; UnsupportedError TL0803 where the frontend is not
+    installed and TL0804 where the function cannot be expressed, with every primitive that cannot.
+    """
+    if frontend not in FRONTENDS:
+        raise UsageError("TL0901", f"there is no frontend {frontend!r}", hint=f"one of {', '.join(FRONTENDS)}")
+    names = (checks,) if isinstance(checks, str) else tuple(checks)
+    for name in names:
+        if name not in CHECKS:
+            raise UsageError("TL0901", f"there is no check {name!r}", hint=f"the checks are {', '.join(CHECKS)}")
+    for name in ("name", "trace", "compile"):
+        if name in kwargs:  # an option of the capture script's export
+            raise UsageError("TL0901", f"verify cannot pass on the keyword argument {name!r}", hint="wrap the function")
+    graph = load(_capture(frontend, function, args, kwargs))
+    made = {check.name: check for check in graph.check().checks}
+    comparison: CompareReport | None = None
+    if "compare" in names:
+        from tlir.passes.check import Check
+
+        if made["types"].status == "passed":
+            comparison = graph.compare(tolerance=tolerance, rtol=rtol, ulps=ulps, words=words, device=device)
+            made["compare"] = _comparison_check(graph, comparison)
+        else:
+            made["compare"] = Check("compare", "not applicable", "the declared types do not hold")
+    return VerifyReport(tuple(made[name] for name in names), graph, comparison)
+
+
+def counted(count: int, noun: str) -> str:
+    """The number with its noun: "1 output", "2 outputs"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _comparison_check(graph: Graph, report: CompareReport) -> Check:
+    from tlir.passes.check import Check, Finding
+
+    covered = f"{counted(len(report.outputs), 'output')}, {counted(report.count, 'element')}: {report.rule}"
+    findings = []
+    for output in report.outputs:
+        if not output.ok:
+            node = graph.ir.nodes[graph.ir.body.outputs[output.position].node]
+            worst = output.worst[0]
+            place = f"{output.name}{list(worst.index) if worst.index else ''}"
+            message = f"{output.failing} of {output.count} elements differ, the most {place}: recorded "
+            message += f"{worst.expected}, got {worst.got}"
+            pointer = f"/samples/{output.sample}/outputs/{output.position}"
+            findings.append(Finding("error", "mismatch", message, str(node), node.id, node.source, pointer=pointer))
+    return Check("compare", "passed" if report.ok else "failed", covered, tuple(findings))
+
+
+def _capture(frontend: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The document that the frontend's capture script makes."""
+    if importlib.util.find_spec(frontend) is None:
+        raise UnsupportedError(
+            "TL0803", f"{frontend} is not installed", hint=f"install it: pip install 'tlir[{frontend}]'"
+        )
+    script = _capture_script(f"{frontend}_capture")
+    try:
+        return script.export(function, *args, **kwargs)
+    except script.CaptureError as error:
+        raise UnsupportedError("TL0804", str(error)) from error
+
+
+def _capture_script(name: str) -> ModuleType:
+    """The capture script of an installed tlir, or that of the source tree."""
+    try:
+        return importlib.import_module(f"tlir.capture.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in ("tlir.capture", f"tlir.capture.{name}"):
+            raise
+    path = Path(__file__).resolve().parents[1] / "capture" / f"{name}.py"
+    module_name = f"tlir.capture.{name}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None or not path.exists():
+        raise TlirError("TL9901", f"the capture script {name}.py is not part of this installation")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module

@@ -1,0 +1,227 @@
+"""Python arguments as the tensors of a graph's inputs: matched by position, by name or by structure, never converted
+unless that is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from tlir.errors import UsageError
+from tlir.floatlib.convert import convert, from_integer
+from tlir.floatlib.format import FORMATS, Format
+from tlir.floatlib.rounding import Flags
+from tlir.floatlib.value import Value
+from tlir.floatlib.words import from_ints
+from tlir.ir.graph import Graph
+from tlir.ir.tensor import Tensor, dtype_of_numpy, numpy_dtype, words_shape
+from tlir.ir.tree import Container, Leaf, Tree
+from tlir.ir.types import DType, TensorType
+
+
+def bind(graph: Graph, arrays: Any) -> list[Tensor]:
+    """The tensors of ``arrays`` in the order of ``input_ids``.
+
+    ``arrays`` is a sequence in that order; or a mapping from input names (a nested value under the name of its argument
+    stands for all inputs below it: ``{"params": {"w": w}}`` gives ``params['w']``); or, where the graph has an input
+    tree, the positional arguments of the captured function, or a pair of those and a dict of keyword arguments.
+
+    UsageError TL0601 for values that are missing, left over, or of another type.
+    """
+    names, types = graph.body.input_names(), graph.body.input_types
+    if isinstance(arrays, Mapping):
+        values = _by_name(arrays, names)
+    elif isinstance(arrays, Sequence) and not isinstance(arrays, str | bytes):
+        values = _by_position(graph, arrays, names)
+    else:
+        raise UsageError(
+            "TL0601",
+            f"the inputs are {_kind(arrays)}, not a sequence or a mapping of arrays",
+            hint="give a list, also for one input: graph.run([array])",
+        )
+    return [tensor_of(value, type, name) for value, type, name in zip(values, types, names, strict=True)]
+
+
+def _by_name(arrays: Mapping[Any, Any], names: Sequence[str]) -> list[Any]:
+    given: dict[str, Any] = {}
+    for key, value in arrays.items():
+        if key in names:
+            given[key] = value
+        else:
+            given.update(_leaves(value, str(key)))
+    for name in given:
+        if name not in names:
+            raise unknown_input(name, names)
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise UsageError("TL0601", f"no value for input {missing[0]!r}", hint=f"the inputs are {', '.join(names)}")
+    return [given[name] for name in names]
+
+
+def unknown_input(name: str, names: Sequence[str]) -> UsageError:
+    """The error of a name that no input has."""
+    close = get_close_matches(name, names, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"the inputs are {', '.join(names)}" if names else None
+    return UsageError("TL0601", f"there is no input {name!r}", hint=hint or "the graph has no inputs")
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        children = [(f"{path}[{key!r}]", child) for key, child in value.items()]
+    elif isinstance(value, tuple) and (fields := getattr(value, "_fields", None)):
+        children = [(f"{path}.{field}", child) for field, child in zip(fields, value, strict=True)]
+    elif isinstance(value, list | tuple):
+        children = [(f"{path}[{k}]", child) for k, child in enumerate(value)]
+    elif value is None:
+        children = []
+    else:
+        yield path, value
+        return
+    for name, child in children:
+        yield from _leaves(child, name)
+
+
+def _by_position(graph: Graph, arrays: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    flat = not any(isinstance(value, Mapping | list | tuple) or value is None for value in arrays)
+    if graph.input_tree is None or (flat and len(arrays) == len(names)):
+        if len(arrays) != len(names):
+            expected = ", ".join(names) or "none"
+            raise UsageError(
+                "TL0601", f"{len(arrays)} inputs for a graph of {len(names)}", hint=f"the inputs are {expected}"
+            )
+        return list(arrays)
+    tree: Container = graph.input_tree
+    positional, keywords = list(arrays), dict[str, Any]()
+    if tree.keys and len(arrays) == 2 and isinstance(arrays[0], Sequence) and isinstance(arrays[1], Mapping):
+        positional, keywords = list(arrays[0]), dict(arrays[1])
+    split = len(tree.children) - len(tree.keys)
+    if len(positional) != split or set(keywords) != set(tree.keys):
+        takes = f"{split} positional arguments" + (f" and {', '.join(map(str, tree.keys))}" if tree.keys else "")
+        found = f"{len(positional)}" + (f" and {', '.join(map(str, keywords))}" if keywords else "")
+        hint = f"the inputs are {', '.join(names)}" + (": give ([positional, …], {name: …})" if tree.keys else "")
+        raise UsageError("TL0601", f"{found} given, the captured function takes {takes}", hint=hint)
+    values: list[Any] = []
+    for child, argument in zip(tree.children, [*positional, *(keywords[str(key)] for key in tree.keys)], strict=True):
+        _match(child, argument, names, values)
+    return values
+
+
+def _match(tree: Tree, value: Any, names: Sequence[str], values: list[Any]) -> None:
+    """Append the leaves of ``value``, which must have the structure of ``tree``."""
+    if isinstance(tree, Leaf):
+        values.append(value)
+        return
+    place = f"before input {names[len(values)]!r}" if len(values) < len(names) else "after the last input"
+    if tree.kind == "none":
+        if value is not None:
+            raise UsageError("TL0601", f"{place}: expected None, not {_kind(value)}")
+        return
+    if tree.kind == "dict":
+        if not isinstance(value, Mapping) or set(value) != set(tree.keys):
+            raise UsageError("TL0601", f"{place}: expected a dict with keys {list(tree.keys)}, not {_kind(value)}")
+        children = [value[key] for key in tree.keys]
+    else:
+        if not isinstance(value, list | tuple) or len(value) != len(tree.children):
+            what = f"{tree.kind} of {len(tree.children)}"
+            raise UsageError("TL0601", f"{place}: expected a {what}, not {_kind(value)}")
+        children = list(value)
+    for child, part in zip(tree.children, children, strict=True):
+        _match(child, part, names, values)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"a dict with keys {list(value)}"
+    if isinstance(value, list | tuple):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"a {type(value).__name__}"
+
+
+def tensor_of(value: Any, type: TensorType, name: str) -> Tensor:
+    """The tensor of one value: an array of exactly this dtype and shape, or for a scalar input a Python number that the
+    dtype holds exactly. UsageError TL0601 otherwise, naming the cast."""
+    if isinstance(value, Tensor):
+        return _require(value, type, name)
+    if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
+        return _require(Tensor(TensorType((), type.dtype), _scalar_words(value, type.dtype, name)), type, name)
+    if isinstance(value, Value):
+        value = np.array(value, dtype=object)
+    if isinstance(value, list | tuple) or not hasattr(value, "__array__"):
+        raise UsageError(
+            "TL0601", f"input {name!r} is {_kind(value)}, not an array", hint=f"give {_array_text(type.dtype)}"
+        )
+    array = np.asarray(value)
+    if array.dtype == object:
+        return _require(_from_objects(array, type, name), type, name)
+    if dtype_of_numpy(array.dtype) is None:
+        raise UsageError("TL0601", f"input {name!r} is {type}, and an array of {array.dtype} was given")
+    return _require(Tensor.from_numpy(array), type, name)
+
+
+def _array_text(dtype: DType) -> str:
+    native = numpy_dtype(dtype)
+    return f"np.array(…, dtype={str(native)!r})" if native is not None else f"an object array of {dtype.name} Values"
+
+
+def _require(tensor: Tensor, type: TensorType, name: str) -> Tensor:
+    if tensor.type == type:
+        return tensor
+    hint = None
+    if tensor.dtype != type.dtype:
+        native = numpy_dtype(type.dtype)
+        if native is not None:
+            hint = f"convert it first where that is meant: array.astype({str(native)!r})"
+    raise UsageError("TL0601", f"input {name!r} is {type}, and {tensor.type} was given", hint=hint)
+
+
+def _scalar_words(value: bool | int | float | complex, dtype: DType, name: str) -> Any:
+    def refuse(because: str) -> UsageError:
+        text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "this integer"
+        hint = f"give {_array_text(dtype)}, which says how it is converted"
+        return UsageError("TL0601", f"input {name!r}: {text} {because}", hint=hint)
+
+    if dtype.is_bool or isinstance(value, bool):
+        if not (dtype.is_bool and isinstance(value, bool)):
+            raise refuse(f"is not a value of {dtype.name}")
+        return np.array(int(value), dtype.word_dtype)
+    if dtype.is_integer:
+        low, high = (-(1 << dtype.bits - 1), 1 << dtype.bits - 1) if dtype.is_signed else (0, 1 << dtype.bits)
+        if not isinstance(value, int) or not low <= value < high:
+            raise refuse(f"is not an integer of {dtype.name}")
+        return np.array(value & ((1 << dtype.bits) - 1), dtype.word_dtype)
+    if isinstance(value, complex) and not dtype.is_complex:
+        raise refuse(f"is not a real number, the input is {dtype.name}")
+    parts = [value.real, value.imag] if dtype.is_complex else [value]
+    fmt = dtype.float_format
+    words = []
+    for part in parts:
+        word, flags = _exact(fmt, part)
+        if flags & (Flags.INEXACT | Flags.INVALID):
+            raise refuse(f"is not exactly a {fmt.name} number")
+        words.append(word)
+    return from_ints(fmt, words if dtype.is_complex else words[0])
+
+
+def _exact(fmt: Format, value: Any) -> tuple[int, Flags]:
+    if isinstance(value, int):
+        return from_integer(fmt, value)
+    if value != value and fmt.nan is not None:
+        return fmt.nan, Flags(0)
+    return convert(FORMATS["float64"], fmt, int(np.float64(value).view(np.uint64)))
+
+
+def _from_objects(array: Any, type: TensorType, name: str) -> Tensor:
+    """An array of ``Value`` (pairs of them for a complex type), as ``Tensor.to_numpy`` gives for formats without a
+    NumPy type."""
+    fmt = type.dtype.format
+    flat: list[Any] = []
+    for item in array.reshape(-1):
+        flat.extend(item if isinstance(item, tuple) else (item,))
+    if fmt is None or not all(isinstance(item, Value) and item.format == fmt for item in flat):
+        raise UsageError("TL0601", f"input {name!r} is {type}, and an array of other objects was given")
+    given = TensorType(array.shape, type.dtype)
+    if len(flat) != given.size * type.dtype.components:
+        raise UsageError("TL0601", f"input {name!r} is {type}: each element needs {type.dtype.components} Values")
+    return Tensor(given, np.ascontiguousarray(from_ints(fmt, [item.word for item in flat])).reshape(words_shape(given)))
