@@ -1,0 +1,2399 @@
+#!/usr/bin/env python3
+"""Capture a PyTorch function as a tlir artifact.
+
+This file stands alone: it needs torch, NumPy and the standard library, so it can be copied into any PyTorch environment.
+From Python::
+
+    import torch_capture
+    artifact = torch_capture.export(model, x)          # a function or an nn.Module, and example arguments
+    torch_capture.save(artifact, "model.json")
+
+or from a shell::
+
+    python torch_capture.py my_model.py:predict --args my_model.py:example_args -o predict.json
+
+The function is traced with ``torch.export`` and decomposed to core ATen operators; each of these is written as the
+operations of the artifact format that return the same words, wherever torch's own result is defined by rounding. The
+rules below state, for every composite operator, the formula that torch's CPU kernel evaluates. What cannot be written
+raises ``UnsupportedError``, which lists every operator concerned with its arguments and the user's source line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import copy
+import hashlib
+import importlib.util
+import inspect
+import json
+import logging
+import math
+import os
+import struct
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+CAPTURE_VERSION = "1"
+EXTERNAL_BYTES = 1 << 20
+"""Constants of more bytes than this are saved to a ``.safetensors`` file beside the artifact."""
+WORDS_AS_TEXT = 32
+"""Tensors of up to this many words are written as hexadecimal text, larger ones as base64."""
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One operator that the artifact format cannot express: its name, its main arguments, and the user's line."""
+
+    operator: str
+    arguments: str = ""
+    source: dict[str, Any] | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.operator}({self.arguments})" if self.arguments else self.operator
+        if self.source:
+            text += f"  at {self.source['file']}:{self.source['line']} in {self.source['function']}"
+        return text + (f": {self.reason}" if self.reason else "")
+
+
+class CaptureError(Exception):
+    """The function cannot be captured as it is called here: it raised, or an argument is not one that tensors make."""
+
+
+class UnsupportedError(CaptureError):
+    """Something in the function has no operation in the artifact format; ``problems`` lists all of it."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = list(problems)
+        count = len(self.problems)
+        head = f"{count} operator{'s are' if count != 1 else ' is'} not supported:"
+        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
+
+
+class _Refused(Exception):
+    """Raised by a rule that cannot write this use of its operator; the message says why."""
+
+
+# ---- tensors as words -----------------------------------------------------------------------------------------------
+
+DTYPES: dict[torch.dtype, str] = {
+    getattr(torch, name): name
+    for name in [
+        "bool",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        "float8_e4m3fn",
+        "float8_e4m3fnuz",
+        "float8_e5m2",
+        "float8_e5m2fnuz",
+        "float8_e8m0fnu",
+    ]
+    if hasattr(torch, name)
+} | {torch.complex32: "complex<float16>"}
+TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
+REDUCED = ("float16", "bfloat16")
+"""Formats in which torch's CPU kernels compute in float32 and round at the end."""
+
+_PARTS = {"complex<float16>": "float16", "complex64": "float32", "complex128": "float64"}
+_COMPLEX_OF = {part: name for name, part in _PARTS.items()}
+
+
+def kind_of(dtype: str) -> str:
+    """ "bool", "int", "uint", "float" or "complex"."""
+    if dtype.startswith(("complex", "bool")):
+        return dtype[:7] if dtype.startswith("complex") else "bool"
+    return "uint" if dtype.startswith("uint") else "int" if dtype.startswith("int") else "float"
+
+
+def bits_of(dtype: str) -> int:
+    """Bits of one word (of one component, for a complex type)."""
+    return 1 if dtype == "bool" else TORCH_DTYPES[_PARTS.get(dtype, dtype)].itemsize * 8
+
+
+def _words(tensor: torch.Tensor) -> bytes:
+    """The words of a tensor, row-major, little-endian, each rounded up to whole bytes."""
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+
+
+def tensor_json(tensor: torch.Tensor) -> dict[str, Any]:
+    """A tensor in the artifact format, every word exact."""
+    dtype = DTYPES[tensor.dtype]
+    data, size = _words(tensor), max(1, bits_of(dtype) // 8)
+    result: dict[str, Any] = {"dtype": dtype, "shape": list(tensor.shape)}
+    if len(data) <= WORDS_AS_TEXT * size:
+        digits = 1 if dtype == "bool" else 2 * size
+        words = (int.from_bytes(data[k : k + size], "little") for k in range(0, len(data), size))
+        return result | {"words": " ".join(f"{word:0{digits}x}" for word in words)}
+    return result | {"base64": base64.b64encode(data).decode("ascii")}
+
+
+# ---- the graph that is being written --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Value:
+    """The result of a node: its id, shape and dtype name."""
+
+    id: int
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.dtype)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+Operand = Value | int | float | bool | complex
+"""What an ATen operator takes where it wants a number: a tensor, or a Python scalar."""
+
+
+class Writer:
+    """Nodes of an artifact, and the small vocabulary in which the rules below are written.
+
+    ``out`` is what torch says of the operator that is being written: shape and dtype of each of its results.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[dict[str, Any]] = []
+        self.source: dict[str, Any] | None = None
+        self.out: list[tuple[tuple[int, ...], str]] = []
+        self.complex_views: dict[int, Value] = {}
+        """Results of view_as_real, with the complex value that each shows."""
+        self._constants: dict[Any, Value] = {}
+
+    # nodes
+
+    def emit(self, op: str, inputs: Sequence[Value], shape: Sequence[int], dtype: str, **attrs: Any) -> Value:
+        """Append a node."""
+        node: dict[str, Any] = {
+            "id": len(self.nodes),
+            "op": op,
+            "inputs": [value.id for value in inputs],
+            "shape": [int(size) for size in shape],
+            "dtype": dtype,
+        }
+        if attrs:
+            node["attrs"] = attrs
+        if self.source:
+            node["source"] = self.source
+        self.nodes.append(node)
+        return Value(node["id"], tuple(node["shape"]), dtype)
+
+    def input(self, name: str, tensor: torch.Tensor) -> Value:
+        value = self.emit("input", (), tensor.shape, DTYPES[tensor.dtype])
+        self.nodes[-1]["name"] = name
+        return value
+
+    def constant(self, tensor: torch.Tensor, name: str | None = None) -> Value:
+        """A constant node; the same words under the same name are written once, with the source of the first use."""
+        data = tensor_json(tensor)
+        content = data["words"] if "words" in data else hashlib.sha256(data["base64"].encode()).digest()
+        key = (name, data["dtype"], tuple(tensor.shape), content)
+        if key not in self._constants:
+            self._constants[key] = self.emit("constant", (), tensor.shape, data["dtype"], value=data)
+            if name:
+                self.nodes[-1]["name"] = name
+        return self._constants[key]
+
+    def scalar(self, number: int | float | bool | complex, dtype: str) -> Value:
+        """A rank-0 constant: a Python number as torch converts it, integers modulo 2^bits."""
+        if kind_of(dtype) in ("int", "uint") and not isinstance(number, complex) and math.isfinite(number):
+            bits = bits_of(dtype)
+            wrapped = int(number) % (1 << bits)
+            number = wrapped - (1 << bits) if kind_of(dtype) == "int" and wrapped >> (bits - 1) else wrapped
+        return self.constant(torch.tensor(number, dtype=TORCH_DTYPES[dtype]))
+
+    def full(self, number: int | float | bool | complex, like: Value, dtype: str | None = None) -> Value:
+        """``number`` in the shape of ``like`` and in its dtype, or in ``dtype``."""
+        return self.broadcast(self.scalar(number, dtype or like.dtype), like.shape)
+
+    # data and shape
+
+    def convert(self, value: Value, dtype: str) -> Value:
+        """``tensor.to(dtype)`` as torch's CPU kernels do it.
+
+        c10/util/TypeCast.h converts with static_cast and builds the 16-bit and 8-bit formats from float32, so what is
+        wider than float32 rounds twice on its way. A float beyond an integer type's range is what the processor's
+        conversion gives: "indefinite" for signed types and narrow ones, and for uint32 and uint64 the conversion of
+        x, or of x - 2^(bits-1) with the top bit inverted where x is not below 2^(bits-1).
+        """
+        if value.dtype == dtype:
+            return value
+        source, target = value.kind, kind_of(dtype)
+        if target == "float" and bits_of(dtype) < 32:
+            exact = (
+                source == "bool"
+                or value.dtype in ("float32", *REDUCED)
+                or (source != "float" and bits_of(value.dtype) < 32)
+            )
+            if source == "complex" or not (exact or (source == "float" and bits_of(value.dtype) < 32)):
+                value = self.convert(value, "float32")
+        if source == "float" and target in ("int", "uint"):
+            if target == "uint" and bits_of(dtype) >= 32:
+                return self._to_wide_unsigned(value, dtype)
+            return self.emit("convert", [value], value.shape, dtype, out_of_range="indefinite")
+        return self.emit("convert", [value], value.shape, dtype)
+
+    def _to_wide_unsigned(self, value: Value, dtype: str) -> Value:
+        bits = bits_of(dtype)
+        if value.dtype in REDUCED:  # 2^31 and 2^63 are beyond float16
+            value = self.convert(value, "float32")
+        half = self.full(2.0 ** (bits - 1), value)
+        low = self._signed_bits(value, bits)
+        high = self._signed_bits(self.op("subtract", value, half), bits)
+        high = self.op("xor", high, self.full(1 << (bits - 1), high))
+        return self.select(self.compare("GE", value, half), high, low)
+
+    def _signed_bits(self, value: Value, bits: int) -> Value:
+        signed = self.emit("convert", [value], value.shape, f"int{bits}", out_of_range="indefinite")
+        return self.emit("bitcast_convert", [signed], value.shape, f"uint{bits}")
+
+    def broadcast(self, value: Value, shape: Sequence[int]) -> Value:
+        """Aligned at the last axis, as torch and NumPy broadcast."""
+        shape = tuple(shape)
+        if value.shape == shape:
+            return value
+        axes = list(range(len(shape) - value.rank, len(shape)))
+        return self.emit("broadcast_in_dim", [value], shape, value.dtype, broadcast_dimensions=axes)
+
+    def along(self, value: Value, shape: Sequence[int], axes: Sequence[int]) -> Value:
+        """``value`` with its axis i at axis ``axes[i]`` of ``shape``."""
+        return self.emit("broadcast_in_dim", [value], shape, value.dtype, broadcast_dimensions=list(axes))
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        return value if value.shape == tuple(shape) else self.emit("reshape", [value], shape, value.dtype)
+
+    def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
+        permutation = list(permutation)
+        if permutation == sorted(permutation):
+            return value
+        shape = [value.shape[axis] for axis in permutation]
+        return self.emit("transpose", [value], shape, value.dtype, permutation=permutation)
+
+    def slice(self, value: Value, axis: int, start: int, limit: int, stride: int = 1) -> Value:
+        starts, limits, strides = [0] * value.rank, list(value.shape), [1] * value.rank
+        starts[axis], limits[axis], strides[axis] = start, limit, stride
+        if (starts, limits, strides) == ([0] * value.rank, list(value.shape), [1] * value.rank):
+            return value
+        shape = list(value.shape)
+        shape[axis] = -(-(limit - start) // stride)
+        attrs = {"start_indices": starts, "limit_indices": limits, "strides": strides}
+        return self.emit("slice", [value], shape, value.dtype, **attrs)
+
+    def concatenate(self, values: Sequence[Value], axis: int) -> Value:
+        if len(values) == 1:
+            return values[0]
+        shape = list(values[0].shape)
+        shape[axis] = sum(value.shape[axis] for value in values)
+        return self.emit("concatenate", values, shape, values[0].dtype, dimension=axis)
+
+    # arithmetic
+
+    def op(self, name: str, *values: Value, dtype: str | None = None) -> Value:
+        """An elementwise operation on equal shapes and dtypes; ``dtype`` is its result's where that differs."""
+        return self.emit(name, values, values[0].shape, dtype or values[0].dtype)
+
+    def compare(self, direction: str, lhs: Value, rhs: Value) -> Value:
+        return self.emit("compare", [lhs, rhs], lhs.shape, "bool", comparison_direction=direction)
+
+    def select(self, pred: Value, on_true: Value, on_false: Value) -> Value:
+        return self.emit("select", [pred, on_true, on_false], on_true.shape, on_true.dtype)
+
+    def reduce(self, value: Value, reducer: str, axes: Sequence[int], keep: bool = False, wide: bool = False) -> Value:
+        """A reduction over ``axes``; ``wide`` declares the float32 accumulator of torch's 16-bit sums."""
+        attrs: dict[str, Any] = {"dimensions": list(axes), "reducer": reducer}
+        if wide and value.dtype in REDUCED:
+            attrs["accumulate"] = {"dtype": "float32", "fma": False, "order": "sequential"}
+        shape = [size for axis, size in enumerate(value.shape) if axis not in axes]
+        result = self.emit("reduce", [value], shape, value.dtype, **attrs)
+        return self.reshape(result, kept(value.shape, axes)) if keep else result
+
+    def dot(self, lhs: Value, rhs: Value, batch: int, lhs_axis: int, rhs_axis: int, dtype: str | None = None) -> Value:
+        """Products summed over one axis of each side, the first ``batch`` axes side by side."""
+        free = [s for a, s in enumerate(lhs.shape) if a >= batch and a != lhs_axis]
+        free += [s for a, s in enumerate(rhs.shape) if a >= batch and a != rhs_axis]
+        attrs: dict[str, Any] = {
+            "lhs_batching_dimensions": list(range(batch)),
+            "rhs_batching_dimensions": list(range(batch)),
+            "lhs_contracting_dimensions": [lhs_axis],
+            "rhs_contracting_dimensions": [rhs_axis],
+        }
+        result = dtype or lhs.dtype
+        if result in REDUCED:
+            attrs["accumulate"] = {"dtype": "float32", "fma": False, "order": "sequential"}
+        return self.emit("dot_general", [lhs, rhs], [*lhs.shape[:batch], *free], result, **attrs)
+
+    # operands of ATen operators
+
+    def operand(self, x: Operand, dtype: str, shape: Sequence[int]) -> Value:
+        """``x`` converted to ``dtype`` and broadcast to ``shape``."""
+        value = self.convert(x, dtype) if isinstance(x, Value) else self.scalar(x, dtype)
+        return self.broadcast(value, shape)
+
+    def pair(self, a: Operand, b: Operand, dtype: str | None = None) -> tuple[Value, Value]:
+        """Both operands in torch's common dtype, or in ``dtype``, and in their common shape."""
+        common = dtype or promoted(a, b)
+        shape = torch.broadcast_shapes(*(x.shape for x in (a, b) if isinstance(x, Value)))
+        return self.operand(a, common, shape), self.operand(b, common, shape)
+
+    def in_float32(self, dtype: str, values: Sequence[Operand], shape: Sequence[int]) -> tuple[list[Value], bool]:
+        """The operands in ``dtype``, or in float32 where that is one of the 16-bit formats; and whether it was."""
+        wide = dtype in REDUCED
+        return [self.operand(x, "float32" if wide else dtype, shape) for x in values], wide
+
+
+def kept(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
+    """``shape`` with size 1 at ``axes``."""
+    return [1 if axis in axes else size for axis, size in enumerate(shape)]
+
+
+def promoted(*operands: Operand) -> str:
+    """The dtype in which torch combines the operands: tensors before rank-0 tensors before Python numbers."""
+
+    def stand_in(x: Operand) -> Any:
+        return torch.empty(x.shape, dtype=TORCH_DTYPES[x.dtype], device="meta") if isinstance(x, Value) else x
+
+    first, *rest = map(stand_in, operands)
+    if not rest:
+        return DTYPES[first.dtype]
+    return DTYPES[torch.result_type(first, rest[0])]
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    return axis + rank if axis < 0 else axis
+
+
+def normal_axes(dim: int | Sequence[int] | None, rank: int) -> list[int]:
+    """The axes of a reduction in increasing order; None and an empty list mean all of them."""
+    if dim is None or (not isinstance(dim, int) and not len(dim)):
+        return list(range(rank))
+    dims = [dim] if isinstance(dim, int) else dim
+    return sorted(normal_axis(d, rank) for d in dims) if rank else []
+
+
+# ---- the rules: one per ATen operator -------------------------------------------------------------------------------
+
+Rule = Callable[[Writer, Any], "Value | list[Value | None]"]
+RULES: dict[str, Rule] = {}
+"""The rule of each operator, by ``aten.name.overload``. A rule gets the writer and the arguments by schema name."""
+
+
+def rule(*operators: str) -> Callable[[Rule], Rule]:
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys((f"aten.{operator}" for operator in operators), function))
+        return function
+
+    return register
+
+
+# ---- rules: elementwise arithmetic
+
+
+_UNARY = {
+    "exp": "exponential",
+    "exp2": "exp2",
+    "expm1": "exponential_minus_one",
+    "log": "log",
+    "log2": "log2",
+    "log10": "log10",
+    "log1p": "log_plus_one",
+    "sigmoid": "logistic",
+    "tanh": "tanh",
+    "sin": "sine",
+    "cos": "cosine",
+    "tan": "tan",
+    "asin": "asin",
+    "acos": "acos",
+    "atan": "atan",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "asinh": "asinh",
+    "acosh": "acosh",
+    "atanh": "atanh",
+    "erf": "erf",
+    "erfc": "erfc",
+    "erfinv": "erf_inv",
+    "lgamma": "lgamma",
+    "digamma": "digamma",
+    "sqrt": "sqrt",
+    "rsqrt": "rsqrt",
+}
+_REAL_ONLY = ("exp2", "log2", "log10", "erf", "erfc", "erfinv", "lgamma", "digamma")
+
+
+def _unary(aten: str, op: str) -> None:
+    @rule(f"{aten}.default")
+    def write(w: Writer, a: Any) -> Value:
+        value = w.convert(a.self, w.out[0][1])
+        if value.kind == "complex" and aten in _REAL_ONLY:
+            raise _Refused("the function is defined for real numbers only")
+        return w.op(op, value)
+
+
+for _aten, _op in _UNARY.items():
+    _unary(_aten, _op)
+
+
+@rule("floor.default", "ceil.default", "round.default", "trunc.default")
+def _rounding(w: Writer, a: Any) -> Value:
+    name = {"round": "round_nearest_even"}.get(a.operator, a.operator)
+    return w.op(name, a.self) if a.self.kind == "float" else a.self
+
+
+@rule("round.decimals")
+def _round_decimals(w: Writer, a: Any) -> Value:
+    """round(x * 10^d) / 10^d, and round(x / 10^-d) * 10^-d for negative d (native/cpu/UnaryOpsKernel.cpp)."""
+    dtype = a.self.dtype
+    if a.self.kind != "float":
+        return a.self
+    (value,), _ = w.in_float32(dtype, [a.self], a.self.shape)
+    ten = w.full(10.0 ** abs(a.decimals), value)
+    scale, unscale = ("multiply", "divide") if a.decimals >= 0 else ("divide", "multiply")
+    rounded = w.op("round_nearest_even", w.op(scale, value, ten))
+    return w.convert(w.op(unscale, rounded, ten), dtype)
+
+
+@rule("neg.default")
+def _neg(w: Writer, a: Any) -> Value:
+    return w.op("negate", a.self)
+
+
+@rule("abs.default")
+def _abs(w: Writer, a: Any) -> Value:
+    return a.self if a.self.kind in ("bool", "uint") else w.op("abs", a.self, dtype=_PARTS.get(a.self.dtype))
+
+
+@rule("sign.default", "sgn.default")
+def _sign(w: Writer, a: Any) -> Value:
+    """(0 < x) - (x < 0), so that ±0 and NaN give 0 (native/cpu/UnaryOpsKernel.cpp); complex: x / |x|."""
+    if a.self.kind == "bool":
+        return a.self
+    if a.self.kind != "float":
+        return w.op("sign", a.self)
+    zero = w.full(0.0, a.self)
+    above, below = (w.convert(w.compare(d, a.self, zero), a.self.dtype) for d in ("GT", "LT"))
+    return w.op("subtract", above, below)
+
+
+@rule("reciprocal.default")
+def _reciprocal(w: Writer, a: Any) -> Value:
+    value = w.convert(a.self, w.out[0][1])
+    return w.op("divide", w.full(1.0, value), value)
+
+
+@rule("add.Tensor", "add.Scalar", "sub.Tensor", "sub.Scalar", "rsub.Scalar", "rsub.Tensor")
+def _add(w: Writer, a: Any) -> Value:
+    """x + alpha * y, product and sum rounded once in float32 and float64 (native/cpu/BinaryOpsKernel.cpp uses fmadd).
+
+    In the 16-bit formats a scalar operand and alpha are rounded to the format, and the vector loop computes in float32
+    and rounds at the end. Its last few elements, and tensors shorter than a vector, round the product too.
+    """
+    x, y = (a.other, a.self) if a.operator == "rsub" else (a.self, a.other)
+    op = "add" if a.operator == "add" else "subtract"
+    lhs, rhs = w.pair(x, y)
+    if lhs.kind == "bool":
+        if op != "add" or a.alpha != 1:
+            raise _Refused("bool tensors are only added")
+        return w.op("or", lhs, rhs)
+    if a.alpha == 1:
+        return w.op(op, lhs, rhs)
+    if lhs.kind != "float":
+        return w.op(op, lhs, w.op("multiply", rhs, w.full(a.alpha, rhs)))
+    alpha = w.full(a.alpha if op == "add" else -a.alpha, lhs)
+    (x32, y32, alpha32), _ = w.in_float32(lhs.dtype, [lhs, rhs, alpha], lhs.shape)
+    return w.convert(w.op("fma", y32, alpha32, x32), lhs.dtype)
+
+
+def _scalar_in_float32(w: Writer, op: str, x: Operand, y: Operand, dtype: str) -> Value:
+    """x op y; in the 16-bit formats a scalar y enters as float32, and the result is rounded once.
+
+    native/cpu/BinaryOpsKernel.cpp, binary_kernel_reduced_floating_vec_opmath_support: the scalar keeps its value.
+    """
+    unrounded = not isinstance(y, Value) or (y.rank == 0 and y.dtype != dtype)
+    if dtype in REDUCED and isinstance(x, Value) and unrounded:
+        lhs, rhs = w.pair(x, y, "float32")
+        return w.convert(w.op(op, lhs, rhs), dtype)
+    return w.op(op, *w.pair(x, y, dtype))
+
+
+@rule("mul.Tensor", "mul.Scalar")
+def _mul(w: Writer, a: Any) -> Value:
+    dtype = promoted(a.self, a.other)
+    return (
+        w.op("and", *w.pair(a.self, a.other))
+        if dtype == "bool"
+        else _scalar_in_float32(w, "multiply", a.self, a.other, dtype)
+    )
+
+
+@rule("div.Tensor", "div.Scalar", "div.Tensor_mode", "div.Scalar_mode", "true_divide.Tensor", "floor_divide.default")
+def _div(w: Writer, a: Any) -> Value:
+    mode = "floor" if a.operator == "floor_divide" else getattr(a, "rounding_mode", None)
+    dtype = w.out[0][1]
+    if mode is None:
+        return _scalar_in_float32(w, "divide", a.self, a.other, dtype)
+    if kind_of(dtype) in ("int", "uint"):
+        lhs, rhs = w.pair(a.self, a.other)
+        quotient = w.op("divide", lhs, rhs)
+        if mode == "trunc" or quotient.kind == "uint":
+            return quotient
+        return w.op("subtract", quotient, w.convert(_differs_in_sign(w, w.op("remainder", lhs, rhs), rhs), dtype))
+    if mode == "trunc":
+        return w.op("trunc", _scalar_in_float32(w, "divide", a.self, a.other, dtype))
+    lhs, rhs = w.pair(a.self, a.other, "float32" if dtype in REDUCED else dtype)
+    return w.convert(_floor_quotient(w, lhs, rhs), dtype)
+
+
+def _differs_in_sign(w: Writer, remainder: Value, divisor: Value) -> Value:
+    """Whether a truncated remainder is not zero and its sign is not the divisor's."""
+    zero = w.full(0, divisor)
+    signs = [w.compare("LT", value, zero) for value in (remainder, divisor)]
+    return w.op("and", w.compare("NE", remainder, zero), w.compare("NE", *signs))
+
+
+def _floor_quotient(w: Writer, x: Value, y: Value) -> Value:
+    """c10/util/generic_math.h, div_floor_floating: from the remainder, so that the quotient is never rounded up."""
+    zero, one = w.full(0.0, x), w.full(1.0, x)
+    remainder, quotient = w.op("remainder", x, y), w.op("divide", x, y)
+    whole = w.op("divide", w.op("subtract", x, remainder), y)
+    whole = w.select(_differs_in_sign(w, remainder, y), w.op("subtract", whole, one), whole)
+    floor = w.op("floor", whole)
+    high = w.compare("GT", w.op("subtract", whole, floor), w.full(0.5, x))
+    floor = w.select(high, w.op("add", floor, one), floor)
+    floor = w.select(w.compare("NE", whole, zero), floor, w.op("copysign", zero, quotient))
+    return w.select(w.compare("EQ", y, zero), quotient, floor)
+
+
+@rule("remainder.Tensor", "remainder.Scalar", "fmod.Tensor", "fmod.Scalar", "remainder.Scalar_Tensor")
+def _remainder(w: Writer, a: Any) -> Value:
+    """fmod truncates; remainder adds the divisor where the signs differ (native/cpu/BinaryOpsKernel.cpp)."""
+    dtype = promoted(a.self, a.other)
+    lhs, rhs = w.pair(a.self, a.other, dtype)
+    if a.operator == "fmod" or lhs.kind == "uint":
+        return w.op("remainder", lhs, rhs)
+    (lhs, rhs), _ = w.in_float32(dtype, [lhs, rhs], lhs.shape)
+    truncated = w.op("remainder", lhs, rhs)
+    result = w.select(_differs_in_sign(w, truncated, rhs), w.op("add", truncated, rhs), truncated)
+    return w.convert(result, dtype)
+
+
+@rule("pow.Tensor_Scalar")
+def _pow_scalar(w: Writer, a: Any) -> Value:
+    """torch's special exponents (native/cpu/PowKernel.cpp, native/Pow.cpp): products, roots and reciprocals.
+
+    float16 goes through float32, bfloat16 rounds each step; other exponents are rounded to the tensor's format.
+    """
+    dtype, exponent = w.out[0][1], a.exponent
+    value = w.convert(a.self, dtype)
+    if exponent == 0:
+        return w.full(1, value)
+    if exponent == 1:
+        return value
+    if value.kind in ("int", "uint"):
+        return w.emit("integer_pow", [value], value.shape, dtype, exponent=int(exponent))
+    special = exponent in (2, 3, -1, -2, 0.5, -0.5)
+    if dtype == "float16" and special:
+        value = w.convert(value, "float32")
+    if exponent in (2, 3, -2):
+        square = w.op("multiply", value, value)
+        power = w.op("multiply", square, value) if exponent == 3 else square
+        result = w.op("divide", w.full(1.0, value), power) if exponent == -2 else power
+    elif exponent == -1:
+        result = w.op("divide", w.full(1.0, value), value)
+    elif special:
+        result = w.op("sqrt" if exponent == 0.5 else "rsqrt", value)
+    else:
+        result = w.op("power", value, w.full(exponent, value))
+    return w.convert(result, dtype)
+
+
+@rule("pow.Tensor_Tensor", "pow.Scalar")
+def _pow(w: Writer, a: Any) -> Value:
+    dtype = w.out[0][1]
+    if not isinstance(a.self, Value) and a.self == 1:
+        return w.full(1, a.exponent, dtype)
+    return w.op("power", *w.pair(a.self, a.exponent, dtype))
+
+
+@rule("maximum.default", "minimum.default")
+def _extreme(w: Writer, a: Any) -> Value:
+    return w.op(a.operator, *w.pair(a.self, a.other))
+
+
+@rule("fmax.default", "fmin.default")
+def _extreme_number(w: Writer, a: Any) -> Value:
+    """The other operand where one is NaN."""
+    lhs, rhs = w.pair(a.self, a.other)
+    result = w.op({"fmax": "maximum", "fmin": "minimum"}[a.operator], lhs, rhs)
+    if lhs.kind != "float":
+        return result
+    result = w.select(w.compare("NE", rhs, rhs), lhs, result)
+    return w.select(w.compare("NE", lhs, lhs), rhs, result)
+
+
+def _bounded(w: Writer, value: Value, low: float | None, high: float | None) -> Value:
+    """Scalar bounds: low where x < low, then high where x > high, so NaN and -0 pass (std::max, std::min)."""
+    for bound, direction in ((low, "LT"), (high, "GT")):
+        if bound is not None:
+            limit = w.full(bound, value)
+            value = limit if bound != bound else w.select(w.compare(direction, value, limit), limit, value)
+    return value
+
+
+@rule("clamp.default", "clamp_min.default", "clamp_max.default", "hardtanh.default", "relu.default")
+def _clamp(w: Writer, a: Any) -> Value:
+    if a.operator == "relu":
+        return _bounded(w, a.self, 0, None)
+    low, high = (
+        (a.min_val, a.max_val) if a.operator == "hardtanh" else (getattr(a, "min", None), getattr(a, "max", None))
+    )
+    return _bounded(w, w.convert(a.self, w.out[0][1]), low, high)
+
+
+@rule("clamp.Tensor", "clamp_min.Tensor", "clamp_max.Tensor")
+def _clamp_tensor(w: Writer, a: Any) -> Value:
+    shape, dtype = w.out[0]
+    value = w.operand(a.self, dtype, shape)
+    for bound, op in ((getattr(a, "min", None), "maximum"), (getattr(a, "max", None), "minimum")):
+        if bound is not None:
+            value = w.op(op, value, w.operand(bound, dtype, shape))
+    return value
+
+
+@rule("atan2.default", "hypot.default", "nextafter.default", "copysign.Tensor", "copysign.Scalar")
+def _binary_float(w: Writer, a: Any) -> Value:
+    name = {"nextafter": "next_after"}.get(a.operator, a.operator)
+    return w.op(name, *w.pair(a.self, a.other, w.out[0][1]))
+
+
+@rule("addcmul.default")
+def _addcmul(w: Writer, a: Any) -> Value:
+    """self + (value * tensor1) * tensor2, the last product fused with the sum; 16-bit formats in float32."""
+    shape, dtype = w.out[0]
+    (x, y, z), _ = w.in_float32(dtype, [a.self, a.tensor1, a.tensor2], shape)
+    if a.value != 1:
+        y = w.op("multiply", y, w.full(a.value, y))
+    result = w.op("fma", y, z, x) if x.kind == "float" else w.op("add", x, w.op("multiply", y, z))
+    return w.convert(result, dtype)
+
+
+@rule("addcdiv.default")
+def _addcdiv(w: Writer, a: Any) -> Value:
+    """self + (value * tensor1) / tensor2, each step rounded; 16-bit formats in float32."""
+    shape, dtype = w.out[0]
+    (x, y, z), _ = w.in_float32(dtype, [a.self, a.tensor1, a.tensor2], shape)
+    if a.value != 1:
+        y = w.op("multiply", y, w.full(a.value, y))
+    return w.convert(w.op("add", x, w.op("divide", y, z)), dtype)
+
+
+@rule("lerp.Scalar", "lerp.Tensor")
+def _lerp(w: Writer, a: Any) -> Value:
+    """native/Lerp.h: |weight| < 0.5: fma(weight, end - self, self); otherwise fma(weight - 1, end - self, end)."""
+    shape, dtype = w.out[0]
+    if kind_of(dtype) != "float":
+        raise _Refused("lerp is written for real numbers only")
+    (x, y), _ = w.in_float32(dtype, [a.self, a.end], shape)
+    weight = w.operand(a.weight, x.dtype, shape)
+    difference = w.op("subtract", y, x)
+    near = w.compare("LT", w.op("abs", weight), w.full(0.5, weight))
+    low = w.op("fma", weight, difference, x)
+    high = w.op("fma", w.op("subtract", weight, w.full(1.0, weight)), difference, y)
+    return w.convert(w.select(near, low, high), dtype)
+
+
+# ---- rules: comparison, logic, bits
+
+
+@rule(*(f"{name}.{kind}" for name in ("eq", "ne", "lt", "le", "gt", "ge") for kind in ("Tensor", "Scalar")))
+def _compare(w: Writer, a: Any) -> Value:
+    return w.compare(a.operator.upper(), *w.pair(a.self, a.other))
+
+
+@rule("logical_and.default", "logical_or.default", "logical_xor.default")
+def _logical(w: Writer, a: Any) -> Value:
+    return w.op(a.operator.removeprefix("logical_"), *w.pair(a.self, a.other, "bool"))
+
+
+@rule("logical_not.default")
+def _logical_not(w: Writer, a: Any) -> Value:
+    return w.op("not", w.convert(a.self, "bool"))
+
+
+@rule(*(f"bitwise_{name}.{kind}" for name in ("and", "or", "xor") for kind in ("Tensor", "Scalar", "Scalar_Tensor")))
+def _bitwise(w: Writer, a: Any) -> Value:
+    return w.op(a.operator.removeprefix("bitwise_"), *w.pair(a.self, a.other))
+
+
+@rule("bitwise_not.default")
+def _bitwise_not(w: Writer, a: Any) -> Value:
+    return w.op("not", a.self)
+
+
+@rule(
+    *(
+        f"bitwise_{side}_shift.{kind}"
+        for side in ("left", "right")
+        for kind in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")
+    ),
+    *(f"__{side}shift__.{kind}" for side in "lr" for kind in ("Tensor", "Scalar")),
+)
+def _shift(w: Writer, a: Any) -> Value:
+    lhs, rhs = w.pair(a.self, a.other)
+    if lhs.kind not in ("int", "uint"):
+        raise _Refused(f"a shift of {lhs.dtype}")
+    if a.operator in ("bitwise_left_shift", "__lshift__"):
+        return w.op("shift_left", lhs, rhs)
+    return w.op("shift_right_arithmetic" if lhs.kind == "int" else "shift_right_logical", lhs, rhs)
+
+
+def _of_parts(w: Writer, value: Value, combine: str, test: Callable[[Value], Value]) -> Value:
+    """A test of a real number; of a complex one, of both its parts, combined."""
+    if value.kind != "complex":
+        return test(value)
+    parts = [w.op(name, value, dtype=_PARTS[value.dtype]) for name in ("real", "imag")]
+    return w.op(combine, *map(test, parts))
+
+
+@rule("isnan.default")
+def _isnan(w: Writer, a: Any) -> Value:
+    if a.self.kind not in ("float", "complex"):
+        return w.full(False, a.self, "bool")
+    return _of_parts(w, a.self, "or", lambda v: w.compare("NE", v, v))
+
+
+@rule("isinf.default")
+def _isinf(w: Writer, a: Any) -> Value:
+    if a.self.kind not in ("float", "complex"):
+        return w.full(False, a.self, "bool")
+    return _of_parts(w, a.self, "or", lambda v: w.compare("EQ", w.op("abs", v), w.full(math.inf, v)))
+
+
+@rule("isfinite.default")
+def _isfinite(w: Writer, a: Any) -> Value:
+    if a.self.kind not in ("float", "complex"):
+        return w.full(True, a.self, "bool")
+    return _of_parts(w, a.self, "and", lambda v: w.op("is_finite", v, dtype="bool"))
+
+
+@rule("signbit.default")
+def _signbit(w: Writer, a: Any) -> Value:
+    value = a.self
+    if value.kind in ("bool", "uint"):
+        return w.full(False, value, "bool")
+    if value.kind == "float":
+        value = w.emit("bitcast_convert", [value], value.shape, f"int{bits_of(value.dtype)}")
+    return w.compare("LT", value, w.full(0, value))
+
+
+@rule("where.self")
+def _where(w: Writer, a: Any) -> Value:
+    shape, dtype = w.out[0]
+    on_true, on_false = (w.operand(x, dtype, shape) for x in (a.self, a.other))
+    return w.select(w.operand(a.condition, "bool", shape), on_true, on_false)
+
+
+# ---- rules: complex numbers
+
+
+@rule("complex.default")
+def _complex(w: Writer, a: Any) -> Value:
+    lhs, rhs = w.pair(a.real, a.imag)
+    return w.op("complex", lhs, rhs, dtype=_COMPLEX_OF[lhs.dtype])
+
+
+@rule("polar.default")
+def _polar(w: Writer, a: Any) -> Value:
+    """(abs * cos(angle), abs * sin(angle)), native/cpu/BinaryOpsKernel.cpp."""
+    length, angle = w.pair(a.abs, a.angle)
+    parts = [w.op("multiply", length, w.op(name, angle)) for name in ("cosine", "sine")]
+    return w.op("complex", *parts, dtype=_COMPLEX_OF[length.dtype])
+
+
+@rule("real.default", "imag.default")
+def _part(w: Writer, a: Any) -> Value:
+    return w.op(a.operator, a.self, dtype=_PARTS[a.self.dtype]) if a.self.kind == "complex" else a.self
+
+
+@rule("_conj.default", "conj_physical.default", "_conj_physical.default")
+def _conj(w: Writer, a: Any) -> Value:
+    return w.op("conjugate", a.self) if a.self.kind == "complex" else a.self
+
+
+@rule("angle.default")
+def _angle(w: Writer, a: Any) -> Value:
+    """Complex: atan2 of the parts. Real: pi below zero, NaN for NaN, 0 otherwise (-0 too)."""
+    value = w.convert(a.self, w.out[0][1]) if a.self.kind != "complex" else a.self
+    if value.kind == "complex":
+        real, imag = (w.op(name, value, dtype=_PARTS[value.dtype]) for name in ("real", "imag"))
+        return w.op("atan2", imag, real)
+    zero = w.full(0.0, value)
+    angle = w.select(w.compare("LT", value, zero), w.full(math.pi, value), zero)
+    return w.select(w.compare("NE", value, value), value, angle)
+
+
+@rule("view_as_real.default")
+def _view_as_real(w: Writer, a: Any) -> Value:
+    parts = [w.op(name, a.self, dtype=_PARTS[a.self.dtype]) for name in ("real", "imag")]
+    result = w.concatenate([w.reshape(part, [*part.shape, 1]) for part in parts], a.self.rank)
+    w.complex_views[result.id] = a.self
+    return result
+
+
+@rule("view_as_complex.default")
+def _view_as_complex(w: Writer, a: Any) -> Value:
+    axis = a.self.rank - 1
+    parts = [w.reshape(w.slice(a.self, axis, k, k + 1), a.self.shape[:-1]) for k in (0, 1)]
+    return w.op("complex", *parts, dtype=_COMPLEX_OF[a.self.dtype])
+
+
+# ---- rules: shapes
+
+
+@rule("view.default", "_unsafe_view.default", "reshape.default", "view_copy.default", "_reshape_alias.default")
+def _view(w: Writer, a: Any) -> Value:
+    return w.reshape(a.self, w.out[0][0])
+
+
+@rule(
+    *(
+        [
+            "clone.default",
+            "alias.default",
+            "detach.default",
+            "lift_fresh_copy.default",
+            "lift_fresh.default",
+            "contiguous.default",
+        ]
+    ),
+    *(["resolve_conj.default", "resolve_neg.default", "detach_copy.default", "alias_copy.default", "positive.default"]),
+)
+def _same(w: Writer, a: Any) -> Value:
+    return a.self
+
+
+@rule("_to_copy.default", "to.dtype", "_to_dtype.default")
+def _to_copy(w: Writer, a: Any) -> Value:
+    return w.convert(a.self, w.out[0][1])
+
+
+@rule("view.dtype")
+def _view_dtype(w: Writer, a: Any) -> Value:
+    """The same bits in another dtype; widths that differ rescale the last axis."""
+    shape, dtype = w.out[0]
+    value = a.self
+    source, target = bits_of(value.dtype), bits_of(dtype)
+    if not {value.kind, kind_of(dtype)} <= {"int", "uint", "float"}:
+        raise _Refused(f"the bits of {value.dtype} as {dtype}")
+    if source < target:
+        value = w.reshape(value, [*shape, target // source])
+    parts = [source // target] if source > target else []
+    full = [*(value.shape if source >= target else shape), *parts]
+    return w.reshape(w.emit("bitcast_convert", [value], full, dtype), shape)
+
+
+@rule("permute.default", "transpose.int", "t.default", "numpy_T.default")
+def _permute(w: Writer, a: Any) -> Value:
+    rank = a.self.rank
+    if a.operator == "permute":
+        axes = [normal_axis(d, rank) for d in a.dims]
+    elif a.operator == "transpose" and rank:
+        axes = list(range(rank))
+        i, j = normal_axis(a.dim0, rank), normal_axis(a.dim1, rank)
+        axes[i], axes[j] = axes[j], axes[i]
+    else:
+        axes = list(reversed(range(rank)))
+    return w.transpose(a.self, axes)
+
+
+@rule("expand.default", "broadcast_to.default")
+def _expand(w: Writer, a: Any) -> Value:
+    return w.broadcast(a.self, w.out[0][0])
+
+
+@rule("unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims")
+def _squeeze(w: Writer, a: Any) -> Value:
+    return w.reshape(a.self, w.out[0][0])
+
+
+@rule("repeat.default")
+def _repeat(w: Writer, a: Any) -> Value:
+    """Each axis becomes (repeats, size), which is then read as one."""
+    lead = len(a.repeats) - a.self.rank
+    sizes = [1] * lead + list(a.self.shape)
+    shape = [n for pair in zip(a.repeats, sizes, strict=True) for n in pair]
+    axes = [2 * (lead + axis) + 1 for axis in range(a.self.rank)]
+    return w.reshape(w.along(a.self, shape, axes), w.out[0][0])
+
+
+@rule("cat.default", "concatenate.default")
+def _cat(w: Writer, a: Any) -> Value:
+    shape, dtype = w.out[0]
+    # An empty tensor of rank 1 joins tensors of any shape, for the sake of old programs.
+    values = [v for v in a.tensors if not (v.shape == (0,) and len(shape) != 1)] or a.tensors
+    return w.concatenate([w.convert(v, dtype) for v in values], normal_axis(a.dim, len(shape)))
+
+
+@rule("stack.default")
+def _stack(w: Writer, a: Any) -> Value:
+    shape, dtype = w.out[0]
+    axis = normal_axis(a.dim, len(shape))
+    values = [w.convert(v, dtype) for v in a.tensors]
+    return w.concatenate([w.reshape(v, [*v.shape[:axis], 1, *v.shape[axis:]]) for v in values], axis)
+
+
+@rule("slice.Tensor")
+def _slice(w: Writer, a: Any) -> Value:
+    axis = normal_axis(a.dim, a.self.rank)
+    start, limit, stride = slice(a.start, a.end, a.step).indices(a.self.shape[axis])
+    return w.slice(a.self, axis, start, max(start, limit), stride)
+
+
+@rule("select.int")
+def _select(w: Writer, a: Any) -> Value:
+    axis = normal_axis(a.dim, a.self.rank)
+    index = normal_axis(a.index, a.self.shape[axis])
+    if a.self.id in w.complex_views and axis == a.self.rank - 1:
+        value = w.complex_views[a.self.id]
+        return w.op(("real", "imag")[index], value, dtype=a.self.dtype)
+    return w.reshape(w.slice(a.self, axis, index, index + 1), w.out[0][0])
+
+
+@rule("split_with_sizes.default", "split.Tensor", "unbind.int", "chunk.default")
+def _split(w: Writer, a: Any) -> list[Value | None]:
+    axis = normal_axis(a.dim, a.self.rank)
+    results: list[Value | None] = []
+    start = 0
+    for shape, _ in w.out:
+        size = 1 if a.operator == "unbind" else shape[axis]
+        results.append(w.reshape(w.slice(a.self, axis, start, start + size), shape))
+        start += size
+    return results
+
+
+@rule("constant_pad_nd.default")
+def _pad(w: Writer, a: Any) -> Value:
+    low, high = [0] * a.self.rank, [0] * a.self.rank
+    for k in range(len(a.pad) // 2):
+        low[-1 - k], high[-1 - k] = a.pad[2 * k], a.pad[2 * k + 1]
+    attrs = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": [0] * a.self.rank}
+    return w.emit("pad", [a.self, w.scalar(a.value, a.self.dtype)], w.out[0][0], a.self.dtype, **attrs)
+
+
+@rule("flip.default")
+def _flip(w: Writer, a: Any) -> Value:
+    axes = [normal_axis(d, a.self.rank) for d in a.dims]
+    return w.emit("reverse", [a.self], a.self.shape, a.self.dtype, dimensions=axes) if axes else a.self
+
+
+@rule("roll.default")
+def _roll(w: Writer, a: Any) -> Value:
+    value = a.self if a.dims else w.reshape(a.self, [a.self.size])
+    for shift, dim in zip(a.shifts, a.dims or [0], strict=True):
+        axis = normal_axis(dim, value.rank)
+        size = value.shape[axis]
+        shift = shift % size if size else 0
+        if shift:
+            ends = [w.slice(value, axis, size - shift, size), w.slice(value, axis, 0, size - shift)]
+            value = w.concatenate(ends, axis)
+    return w.reshape(value, a.self.shape)
+
+
+@rule("diagonal.default")
+def _diagonal(w: Writer, a: Any) -> Value:
+    """Of an n by m matrix read row by row, every (m + 1)-th element, from the offset's place."""
+    rank = a.self.rank
+    axes = [normal_axis(d, rank) for d in (a.dim1, a.dim2)]
+    value = w.transpose(a.self, [d for d in range(rank) if d not in axes] + axes)
+    rows, columns = value.shape[-2:]
+    count = w.out[0][0][-1]
+    start = max(a.offset, 0) + max(-a.offset, 0) * columns
+    flat = w.reshape(value, [*value.shape[:-2], rows * columns])
+    limit = start + (count - 1) * (columns + 1) + 1 if count else start
+    start, limit = min(start, rows * columns), min(limit, rows * columns)
+    return w.slice(flat, flat.rank - 1, start, limit, columns + 1)
+
+
+# ---- rules: values that are made
+
+
+@rule("full.default", "full_like.default", "new_full.default", "scalar_tensor.default")
+def _full(w: Writer, a: Any) -> Value:
+    shape, dtype = w.out[0]
+    number = a.s if a.operator == "scalar_tensor" else a.fill_value
+    return w.broadcast(w.scalar(number, dtype), shape)
+
+
+@rule(
+    *(f"{prefix}{fill}.default" for fill in ("zeros", "ones") for prefix in ("", "new_")),
+    "zeros_like.default",
+    "ones_like.default",
+)
+def _fill(w: Writer, a: Any) -> Value:
+    shape, dtype = w.out[0]
+    return w.broadcast(w.scalar(int("ones" in a.operator), dtype), shape)
+
+
+@rule("arange.start_step", "arange.start", "arange.default")
+def _arange(w: Writer, a: Any) -> Value:
+    """start + step * i; where that is not exact in the dtype, the values that torch computes, as a constant."""
+    (size,), dtype = w.out[0]
+    start, step = getattr(a, "start", 0), getattr(a, "step", 1)
+    # Integers below 2^8 are exact in bfloat16, the narrowest format here.
+    bound = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}.get(dtype, 63)
+    whole = all(isinstance(x, int) for x in (start, step))
+    if not whole or kind_of(dtype) == "bool" or max(abs(start), abs(start + step * size), size) >= 1 << bound:
+        return w.constant(torch.arange(start, a.end, step, dtype=TORCH_DTYPES[dtype]))
+    value = w.emit("iota", [], [size], dtype, iota_dimension=0)
+    if step != 1:
+        value = w.op("multiply", value, w.full(step, value))
+    return w.op("add", value, w.full(start, value)) if start else value
+
+
+@rule("eye.default", "eye.m")
+def _eye(w: Writer, a: Any) -> Value:
+    shape, dtype = w.out[0]
+    indices = [w.emit("iota", [], shape, "int64", iota_dimension=axis) for axis in (0, 1)]
+    return w.convert(w.compare("EQ", *indices), dtype)
+
+
+# ---- rules: reductions
+
+
+@rule("sum.dim_IntList", "sum.default")
+def _sum(w: Writer, a: Any) -> Value:
+    value = w.convert(a.self, w.out[0][1])
+    return w.reduce(
+        value, "add", normal_axes(getattr(a, "dim", None), value.rank), getattr(a, "keepdim", False), wide=True
+    )
+
+
+@rule("mean.dim", "mean.default")
+def _mean(w: Writer, a: Any) -> Value:
+    """The sum divided by the count; 16-bit formats in float32, rounded once at the end."""
+    dtype = w.out[0][1]
+    axes = normal_axes(getattr(a, "dim", None), a.self.rank)
+    (value,), _ = w.in_float32(dtype, [a.self], a.self.shape)
+    count = math.prod(value.shape[axis] for axis in axes)
+    total = w.reduce(value, "add", axes, getattr(a, "keepdim", False))
+    return w.convert(w.op("divide", total, w.full(count, total)), dtype)
+
+
+@rule("prod.dim_int", "prod.default")
+def _prod(w: Writer, a: Any) -> Value:
+    """Unlike sums, products of 16-bit formats are rounded to the format at every step."""
+    value = w.convert(a.self, w.out[0][1])
+    return w.reduce(value, "multiply", normal_axes(getattr(a, "dim", None), value.rank), getattr(a, "keepdim", False))
+
+
+@rule("amax.default", "amin.default")
+def _amax(w: Writer, a: Any) -> Value:
+    reducer = {"amax": "maximum", "amin": "minimum"}[a.operator]
+    return w.reduce(a.self, reducer, normal_axes(a.dim, a.self.rank), a.keepdim)
+
+
+@rule("max.default", "min.default")
+def _max(w: Writer, a: Any) -> Value:
+    return w.reduce(a.self, {"max": "maximum", "min": "minimum"}[a.operator], range(a.self.rank))
+
+
+def _arg(w: Writer, op: str, value: Value, axis: int, keep: bool) -> Value:
+    if not value.rank:
+        return w.scalar(0, "int64")
+    shape = [size for d, size in enumerate(value.shape) if d != axis]
+    result = w.emit(op, [value], shape, "int64", dimension=axis)
+    return w.reshape(result, kept(value.shape, [axis])) if keep else result
+
+
+@rule("argmax.default", "argmin.default")
+def _argmax(w: Writer, a: Any) -> Value:
+    if a.dim is None:
+        flat = _arg(w, a.operator, w.reshape(a.self, [a.self.size]), 0, False)
+        return w.reshape(flat, w.out[0][0])
+    return _arg(w, a.operator, a.self, normal_axis(a.dim, a.self.rank), a.keepdim)
+
+
+@rule("max.dim", "min.dim")
+def _max_dim(w: Writer, a: Any) -> list[Value | None]:
+    """Where several elements are equal, torch chooses an index of its own; this is the first."""
+    reducer = {"max": "maximum", "min": "minimum"}[a.operator]
+    axes = normal_axes(a.dim, a.self.rank)
+    values = w.reduce(a.self, reducer, axes, a.keepdim) if axes else a.self
+    return [values, _arg(w, f"arg{a.operator}", a.self, axes[0] if axes else 0, a.keepdim)]
+
+
+@rule("aminmax.default")
+def _aminmax(w: Writer, a: Any) -> list[Value | None]:
+    axes = normal_axes(a.dim, a.self.rank)
+    return [w.reduce(a.self, reducer, axes, a.keepdim) for reducer in ("minimum", "maximum")]
+
+
+@rule(*(f"{name}.{kind}" for name in ("any", "all") for kind in ("default", "dim", "dims")))
+def _any(w: Writer, a: Any) -> Value:
+    axes = normal_axes(getattr(a, "dim", None), a.self.rank)
+    if getattr(a, "dim", None) == []:
+        axes = []
+    reducer = {"any": "or", "all": "and"}[a.operator]
+    result = w.reduce(w.convert(a.self, "bool"), reducer, axes, getattr(a, "keepdim", False))
+    return w.convert(result, w.out[0][1])
+
+
+def _variance(w: Writer, a: Any) -> list[Value]:
+    """Variance and mean: sum((x - mean)^2) / max(0, n - correction) in float64 (WelfordOps accumulates in double)."""
+    if a.self.kind != "float":
+        raise _Refused("the variance of complex numbers")
+    dtype, axes = a.self.dtype, normal_axes(a.dim, a.self.rank)
+    value = w.convert(a.self, "float64")
+    count = math.prod(value.shape[axis] for axis in axes)
+    total = w.reduce(value, "add", axes, keep=True)
+    mean = w.op("divide", total, w.full(count, total))
+    centred = w.op("subtract", value, w.broadcast(mean, value.shape))
+    squares = w.reduce(w.op("multiply", centred, centred), "add", axes, a.keepdim)
+    correction = 1 if a.correction is None else a.correction
+    variance = w.op("divide", squares, w.full(max(0, count - correction), squares))
+    return [w.convert(variance, dtype), w.convert(w.reshape(mean, variance.shape), dtype)]
+
+
+@rule("var.correction")
+def _var(w: Writer, a: Any) -> Value:
+    return _variance(w, a)[0]
+
+
+@rule("std.correction")
+def _std(w: Writer, a: Any) -> Value:
+    return w.op("sqrt", _variance(w, a)[0])
+
+
+@rule("var_mean.correction")
+def _var_mean(w: Writer, a: Any) -> list[Value | None]:
+    return list(_variance(w, a))
+
+
+@rule("logsumexp.default")
+def _logsumexp(w: Writer, a: Any) -> Value:
+    """log(sum(exp(x - m))) + m with m the maximum, 0 where that is infinite (native/ReduceOps.cpp)."""
+    value = w.convert(a.self, w.out[0][1])
+    axes = normal_axes(a.dim, value.rank)
+    peak = w.reduce(value, "maximum", axes, keep=True)
+    infinite = w.compare("EQ", w.op("abs", peak), w.full(math.inf, peak))
+    peak = w.select(infinite, w.full(0.0, peak), peak)
+    powers = w.op("exponential", w.op("subtract", value, w.broadcast(peak, value.shape)))
+    logs = w.op("log", w.reduce(powers, "add", axes, a.keepdim, wide=True))
+    return w.op("add", logs, w.reshape(peak, logs.shape))
+
+
+@rule("linalg_vector_norm.default")
+def _vector_norm(w: Writer, a: Any) -> Value:
+    """sum(|x|^p)^(1/p): for p = 2 sqrt(sum(x * x)), 1 the sum, ±inf the extremes, 0 the count of x != 0."""
+    dtype = w.out[0][1]
+    axes = normal_axes(a.dim, a.self.rank)
+    value = a.self
+    if value.kind == "complex":
+        value = w.op("abs", value, dtype=_PARTS[value.dtype])
+    (value,), _ = w.in_float32(dtype, [value], value.shape)
+    if a.ord == 2:
+        result = w.op("sqrt", w.reduce(w.op("multiply", value, value), "add", axes, a.keepdim))
+    elif a.ord == 0:
+        result = w.reduce(w.convert(w.compare("NE", value, w.full(0.0, value)), value.dtype), "add", axes, a.keepdim)
+    elif math.isinf(a.ord):
+        result = w.reduce(w.op("abs", value), "maximum" if a.ord > 0 else "minimum", axes, a.keepdim)
+    else:
+        size = w.op("abs", value)
+        powers = size if a.ord == 1 else w.op("power", size, w.full(a.ord, size))
+        result = w.reduce(powers, "add", axes, a.keepdim)
+        if a.ord != 1:
+            result = w.op("power", result, w.full(1.0 / a.ord, result))
+    return w.convert(result, dtype)
+
+
+# ---- rules: contractions
+
+
+@rule("mm.default", "bmm.default", "mv.default", "dot.default")
+def _matmul(w: Writer, a: Any) -> Value:
+    lhs, rhs = a.self, getattr(a, "mat2", None) or getattr(a, "vec", None) or a.tensor
+    batch = int(a.operator == "bmm")
+    return w.dot(lhs, rhs, batch, lhs.rank - 1, batch)
+
+
+@rule("vdot.default")
+def _vdot(w: Writer, a: Any) -> Value:
+    lhs = w.op("conjugate", a.self) if a.self.kind == "complex" else a.self
+    return w.dot(lhs, a.other, 0, 0, 0)
+
+
+@rule("addmm.default", "baddbmm.default", "addmv.default")
+def _addmm(w: Writer, a: Any) -> Value:
+    """beta * self + alpha * (lhs @ rhs), 16-bit formats in float32 and rounded once; beta = 0 ignores self."""
+    shape, dtype = w.out[0]
+    lhs, rhs = {
+        "addmm": lambda: (a.mat1, a.mat2),
+        "baddbmm": lambda: (a.batch1, a.batch2),
+        "addmv": lambda: (a.mat, a.vec),
+    }[a.operator]()
+    batch = int(a.operator == "baddbmm")
+    wide = "float32" if dtype in REDUCED else dtype
+    product = w.dot(lhs, rhs, batch, lhs.rank - 1, batch, wide)
+    if a.alpha != 1:
+        product = w.op("multiply", product, w.full(a.alpha, product))
+    if a.beta == 0:
+        return w.convert(product, dtype)
+    bias = w.operand(a.self, wide, shape)
+    if a.beta != 1:
+        bias = w.op("multiply", bias, w.full(a.beta, bias))
+    return w.convert(w.op("add", product, bias), dtype)
+
+
+# ---- rules: normalisation and activation, with the formulas of torch's CPU kernels
+
+
+@rule("_softmax.default")
+def _softmax(w: Writer, a: Any) -> Value:
+    """e / sum(e) with e = exp(x - max x); along the last axis e * (1 / sum(e)) (native/cpu/SoftMaxKernel.cpp).
+
+    16-bit formats in float32, rounded once at the end.
+    """
+    axis = normal_axis(a.dim, a.self.rank) if a.self.rank else None
+    (value,), _ = w.in_float32(w.out[0][1], [a.self], a.self.shape)
+    axes = [] if axis is None else [axis]
+    peak = w.reduce(value, "maximum", axes, keep=True)
+    powers = w.op("exponential", w.op("subtract", value, w.broadcast(peak, value.shape)))
+    total = w.reduce(powers, "add", axes, keep=True)
+    if axis is None or axis == value.rank - 1:
+        inverse = w.op("divide", w.full(1.0, total), total)
+        result = w.op("multiply", powers, w.broadcast(inverse, value.shape))
+    else:
+        result = w.op("divide", powers, w.broadcast(total, value.shape))
+    return w.convert(result, w.out[0][1])
+
+
+@rule("_log_softmax.default")
+def _log_softmax(w: Writer, a: Any) -> Value:
+    """(x - max x) - log(sum(exp(x - max x))), native/cpu/SoftMaxKernel.cpp; 16-bit formats in float32."""
+    axes = [normal_axis(a.dim, a.self.rank)] if a.self.rank else []
+    (value,), _ = w.in_float32(w.out[0][1], [a.self], a.self.shape)
+    peak = w.reduce(value, "maximum", axes, keep=True)
+    shifted = w.op("subtract", value, w.broadcast(peak, value.shape))
+    logs = w.op("log", w.reduce(w.op("exponential", shifted), "add", axes, keep=True))
+    return w.convert(w.op("subtract", shifted, w.broadcast(logs, value.shape)), w.out[0][1])
+
+
+def _moments(w: Writer, value: Value, axes: Sequence[int], eps: float) -> tuple[Value, Value]:
+    """Mean and 1 / sqrt(var + eps) over ``axes``, kept as axes of size 1; native/cpu/moments_utils.h, RowwiseMoments.
+
+    The kernel accumulates by Welford's update in chunks; here sum(x) / n and sum((x - mean)^2) / n.
+    """
+    count = math.prod(value.shape[axis] for axis in axes)
+    total = w.reduce(value, "add", axes, keep=True)
+    mean = w.op("divide", total, w.full(count, total))
+    centred = w.op("subtract", value, w.broadcast(mean, value.shape))
+    squares = w.reduce(w.op("multiply", centred, centred), "add", axes, keep=True)
+    variance = w.op("divide", squares, w.full(count, squares))
+    deviation = w.op("sqrt", w.op("add", variance, w.full(eps, variance)))
+    return mean, w.op("divide", w.full(1.0, deviation), deviation)
+
+
+@rule("native_layer_norm.default")
+def _layer_norm(w: Writer, a: Any) -> list[Value | None]:
+    """(x - mean) * rstd, then fma(that, weight, bias) (native/cpu/layer_norm_kernel.cpp); 16-bit formats in float32."""
+    dtype, shape = a.input.dtype, a.input.shape
+    count = len(a.normalized_shape)
+    axes = list(range(a.input.rank - count, a.input.rank))
+    (value,), _ = w.in_float32(dtype, [a.input], shape)
+    mean, rstd = _moments(w, value, axes, a.eps)
+    result = w.op("subtract", value, w.broadcast(mean, shape))
+    result = w.op("multiply", result, w.broadcast(rstd, shape))
+    weight, bias = (x if x is None else w.operand(x, value.dtype, shape) for x in (a.weight, a.bias))
+    if weight is not None and bias is not None:
+        result = w.op("fma", result, weight, bias)
+    elif weight is not None:
+        result = w.op("multiply", result, weight)
+    elif bias is not None:
+        result = w.op("add", result, bias)
+    return [w.convert(result, dtype), *(w.convert(x, d) for x, (_, d) in zip((mean, rstd), w.out[1:], strict=True))]
+
+
+def _per_channel(w: Writer, x: Value, shape: Sequence[int], dtype: str) -> Value:
+    return w.along(w.convert(x, dtype), shape, [1])
+
+
+@rule("native_group_norm.default")
+def _group_norm(w: Writer, a: Any) -> list[Value | None]:
+    """fma(x, scale, bias) with scale = rstd * weight, bias = fma(-scale, mean, beta): native/cpu/group_norm_kernel.cpp."""
+    dtype, shape = a.input.dtype, a.input.shape
+    (value,), _ = w.in_float32(dtype, [a.input], shape)
+    groups = [a.N, a.group, a.C // a.group, *shape[2:]]
+    flat = w.reshape(value, groups)
+    mean, rstd = _moments(w, flat, list(range(2, flat.rank)), a.eps)
+    by_channel = [a.N, a.group, a.C // a.group]
+    wide = [w.reshape(w.broadcast(w.reshape(x, [a.N, a.group, 1]), by_channel), [a.N, a.C]) for x in (mean, rstd)]
+    scale = wide[1]
+    if a.weight is not None:
+        scale = w.op("multiply", scale, w.operand(a.weight, value.dtype, scale.shape))
+    shift = w.op("multiply", w.op("negate", scale), wide[0])
+    if a.bias is not None:
+        shift = w.op("fma", w.op("negate", scale), wide[0], w.operand(a.bias, value.dtype, scale.shape))
+    result = w.op("fma", value, w.along(scale, shape, [0, 1]), w.along(shift, shape, [0, 1]))
+    moments = [w.convert(w.reshape(x, s), d) for x, (s, d) in zip((mean, rstd), w.out[1:], strict=True)]
+    return [w.convert(result, dtype), *moments]
+
+
+@rule("_native_batch_norm_legit_no_training.default")
+def _batch_norm(w: Writer, a: Any) -> list[Value | None]:
+    """fma(x, alpha, beta) with alpha = (1 / sqrt(var + eps)) * weight, beta = fma(-mean, alpha, bias).
+
+    native/cpu/batch_norm_kernel.cpp, batch_norm_cpu_collect_linear_and_constant_terms.
+    """
+    dtype, shape = a.input.dtype, a.input.shape
+    (value,), _ = w.in_float32(dtype, [a.input], shape)
+    mean, variance = (w.convert(x, value.dtype) for x in (a.running_mean, a.running_var))
+    deviation = w.op("sqrt", w.op("add", variance, w.full(a.eps, variance)))
+    alpha = w.op("divide", w.full(1.0, deviation), deviation)
+    if a.weight is not None:
+        alpha = w.op("multiply", alpha, w.convert(a.weight, value.dtype))
+    bias = w.full(0.0, mean) if a.bias is None else w.convert(a.bias, value.dtype)
+    beta = w.op("fma", w.op("negate", mean), alpha, bias)
+    result = w.op("fma", value, *(_per_channel(w, x, shape, value.dtype) for x in (alpha, beta)))
+    return [w.convert(result, dtype), None, None]
+
+
+@rule("gelu.default")
+def _gelu(w: Writer, a: Any) -> Value:
+    """native/cpu/Activation.cpp: x * 0.5 * (1 + erf(x * sqrt(1/2))), or with tanh
+    0.5 * x * (1 + tanh(sqrt(2/pi) * fma(0.044715, x*x*x, x))); 16-bit formats in float32.
+    """
+    (x,), _ = w.in_float32(a.self.dtype, [a.self], a.self.shape)
+    half, one = w.full(0.5, x), w.full(1.0, x)
+    if a.approximate == "none":
+        inner = w.op("erf", w.op("multiply", x, w.full(math.sqrt(0.5), x)))
+    else:
+        cube = w.op("multiply", w.op("multiply", x, x), x)
+        beta = math.sqrt(2) * (2 / math.sqrt(math.pi)) * 0.5
+        polynomial = w.op("fma", w.full(0.044715, x), cube, x)
+        inner = w.op("tanh", w.op("multiply", w.full(beta, x), polynomial))
+    result = w.op("multiply", w.op("multiply", x, half), w.op("add", one, inner))
+    return w.convert(result, a.self.dtype)
+
+
+@rule("silu.default")
+def _silu(w: Writer, a: Any) -> Value:
+    """x / (1 + exp(-x)), native/cpu/Activation.cpp; 16-bit formats in float32."""
+    (x,), _ = w.in_float32(a.self.dtype, [a.self], a.self.shape)
+    if x.kind != "float":
+        raise _Refused("silu of complex numbers")
+    result = w.op("divide", x, w.op("add", w.full(1.0, x), w.op("exponential", w.op("negate", x))))
+    return w.convert(result, a.self.dtype)
+
+
+@rule("elu.default")
+def _elu(w: Writer, a: Any) -> Value:
+    """x * scale where x > 0, otherwise expm1(x * input_scale) * (alpha * scale) (native/cpu/Elu.h)."""
+    (x,), _ = w.in_float32(a.self.dtype, [a.self], a.self.shape)
+    factor = np.float32 if x.dtype == "float32" else np.float64
+    negative = w.op("multiply", x, w.full(a.input_scale, x)) if a.input_scale != 1 else x
+    negative = w.op("exponential_minus_one", negative)
+    slope = float(factor(a.alpha) * factor(a.scale))
+    negative = w.op("multiply", negative, w.full(slope, x)) if slope != 1 else negative
+    positive = w.op("multiply", x, w.full(a.scale, x)) if a.scale != 1 else x
+    return w.convert(w.select(w.compare("GT", x, w.full(0.0, x)), positive, negative), a.self.dtype)
+
+
+@rule("leaky_relu.default")
+def _leaky_relu(w: Writer, a: Any) -> Value:
+    """x where x > 0, otherwise x * slope; 16-bit formats in float32."""
+    (x,), _ = w.in_float32(a.self.dtype, [a.self], a.self.shape)
+    scaled = w.op("multiply", x, w.full(a.negative_slope, x))
+    return w.convert(w.select(w.compare("GT", x, w.full(0.0, x)), x, scaled), a.self.dtype)
+
+
+IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default")
+"""Operators that compute nothing: they check what tracing has already fixed."""
+
+# ---- tracing --------------------------------------------------------------------------------------------------------
+
+KEPT_WHOLE = (
+    *(
+        [
+            "lerp.Scalar",
+            "lerp.Tensor",
+            "addcmul.default",
+            "addcdiv.default",
+            "silu.default",
+            "isfinite.default",
+            "roll.default",
+        ]
+    ),
+    *(["dot.default", "vdot.default", "mv.default", "addmv.default", "baddbmm.default", "logsumexp.default"]),
+)
+"""Operators that torch would decompose into something that rounds differently from its own kernel, or that have a
+rule that is closer to what they say."""
+
+_TABLE: dict[Any, Any] = {}
+
+
+def decompositions() -> dict[Any, Any]:
+    """torch's core ATen decompositions without ``KEPT_WHOLE``; made once, since that takes a moment."""
+    if not _TABLE:
+        kept_whole = {f"aten.{name}" for name in KEPT_WHOLE}
+        table = dict(torch.export.default_decompositions())
+        _TABLE.update((op, how) for op, how in table.items() if str(op) not in kept_whole)
+    return _TABLE
+
+
+@dataclass
+class _Leaf:
+    """A place in the arguments or results: a tensor, or a value that is fixed when the function is traced."""
+
+    path: str
+    value: Any
+
+
+def _children(value: Any, path: str) -> tuple[str, list[tuple[Any, Any, str]]] | None:
+    """The kind of container and its children as (key, child, path); None for a leaf."""
+    node_type = pytree._get_node_type(value)
+    if node_type not in pytree.SUPPORTED_NODES:
+        return None
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return "namedtuple", [(k, getattr(value, k), f"{path}.{k}" if path else k) for k in value._fields]
+    definition = pytree.SUPPORTED_NODES[node_type]
+    children, _ = definition.flatten_fn(value)
+    if isinstance(value, dict):
+        return "dict", [(k, child, f"{path}[{k!r}]") for k, child in zip(value.keys(), children, strict=True)]
+    if isinstance(value, (list, tuple)) or not definition.flatten_with_keys_fn:
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return kind, [(k, child, f"{path}[{k}]") for k, child in enumerate(children)]
+    pairs, _ = definition.flatten_with_keys_fn(value)
+    keys = [str(getattr(key, "name", getattr(key, "key", getattr(key, "idx", key)))) for key, _ in pairs]
+    return "dict", [(k, child, f"{path}.{k}" if path else k) for k, (_, child) in zip(keys, pairs, strict=True)]
+
+
+def describe(value: Any, path: str, leaves: list[_Leaf], count: Callable[[Any], bool]) -> Any:
+    """The tree of ``value`` in the artifact format; ``leaves`` collects what is in it, and those that ``count`` says
+    are numbered in the order they stand."""
+    found = _children(value, path)
+    if found is None:
+        if value is None:
+            return None
+        leaves.append(_Leaf(path, value))
+        return sum(count(leaf.value) for leaf in leaves) - 1 if count(value) else None
+    kind, children = found
+    trees = [describe(child, child_path, leaves, count) for _, child, child_path in children]
+    if kind in ("list", "tuple"):
+        return {kind: trees}
+    keys = [key for key, _, _ in children]
+    if kind == "namedtuple":
+        return {"namedtuple": type(value).__name__, "fields": [list(p) for p in zip(keys, trees, strict=True)]}
+    for key in keys:
+        if not isinstance(key, (str, int)) or isinstance(key, bool):
+            raise CaptureError(f"the key {key!r} of a dict at {path or 'the result'} is not a string or an integer")
+    return {"dict": [list(p) for p in zip(keys, trees, strict=True)]}
+
+
+def _argument_names(fn: Callable[..., Any], args: Sequence[Any]) -> list[str]:
+    """A name per positional argument, from the signature where there is one."""
+    target = fn.forward if isinstance(fn, torch.nn.Module) else fn
+    names: list[str] = []
+    try:
+        for parameter in inspect.signature(target).parameters.values():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                names += [f"{parameter.name}[{k}]" for k in range(len(args) - len(names))]
+            elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                names.append(parameter.name)
+    except (TypeError, ValueError):  # builtins have no signature
+        pass
+    return [*names, *(f"arg{k}" for k in range(len(names), len(args)))][: len(args)]
+
+
+def _reachable(fn: Any) -> dict[str, Any]:
+    """What a function reaches by name: the variables it closes over, the globals it uses, and its own object."""
+    found: dict[str, Any] = {}
+    while hasattr(fn, "func"):  # functools.partial
+        found |= {f"arg{k}": value for k, value in enumerate(getattr(fn, "args", ()))} | getattr(fn, "keywords", {})
+        fn = fn.func
+    if inspect.ismethod(fn):
+        found["self"] = fn.__self__
+        fn = fn.__func__
+    if inspect.isfunction(fn):
+        variables = inspect.getclosurevars(fn)
+        found |= dict(variables.globals) | dict(variables.nonlocals)
+        for inner in list(variables.nonlocals.values()):
+            if inspect.isfunction(inner) and inner is not fn:
+                found = _reachable(inner) | found
+    return found
+
+
+class _Flat(torch.nn.Module):
+    """The function over a flat list of tensors, returning a flat list of tensors; trees and fixed values are kept
+    outside, so that tracing sees tensors only."""
+
+    def __init__(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        super().__init__()
+        self.prefixes: list[str] = []
+        self.reached = {} if isinstance(fn, torch.nn.Module) else _reachable(fn)
+        if isinstance(fn, torch.nn.Module):
+            self._register("fn", fn)
+            self.prefixes.append("fn.")
+        for name, value in self.reached.items():
+            if isinstance(value, torch.nn.Module):
+                self._register(name, value)
+        if "self." in self.prefixes:
+            self.prefixes.remove("self.")
+        self.call = [fn]  # in a list, which a module does not search for submodules
+        self.leaves, self.spec = pytree.tree_flatten((list(args), dict(kwargs)))
+        # torch.export puts a module's own attributes back as they were, so the result lies one step away.
+        self.kept = SimpleNamespace(result=None)
+
+    def _register(self, name: str, module: torch.nn.Module) -> None:
+        self.add_module(f"captured_{name}", module)
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        supply = iter(tensors)
+        leaves = [next(supply) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves]
+        args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        result = self.call[0](*args, **kwargs)
+        found: list[_Leaf] = []
+        self.kept.result = (describe(result, "", found, _is_result), [leaf.value for leaf in found])
+        return tuple(leaf.value for leaf in found if isinstance(leaf.value, torch.Tensor))
+
+    def names(self) -> dict[Any, str]:
+        """The name of each tensor that the function has at hand, by where its data lies."""
+        table: dict[Any, str] = {}
+        for name, tensor in [*self.named_parameters(), *self.named_buffers()]:
+            table.setdefault(_identity(tensor), self.plain(name))
+        for name, value in self.reached.items():
+            leaves: list[_Leaf] = []
+            with contextlib.suppress(CaptureError):
+                describe(value, name, leaves, _is_tensor)
+            for leaf in leaves:
+                if _is_tensor(leaf.value):
+                    table.setdefault(_identity(leaf.value), leaf.path)
+        return table
+
+    @staticmethod
+    def plain(name: str) -> str:
+        """A dotted name as the user would write it: without the prefixes of this wrapper."""
+        name = name.removeprefix("captured_")
+        return name.split(".", 1)[1] if name.startswith(("fn.", "self.")) else name
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _is_result(value: Any) -> bool:
+    return isinstance(value, (torch.Tensor, bool, int, float, complex))
+
+
+def _identity(tensor: torch.Tensor) -> Any:
+    """The same for tensors that share their data, shape and strides."""
+    return tensor.data_ptr(), tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.numel() or id(tensor)
+
+
+@dataclass
+class _Traced:
+    """A traced function: the FX graph, the tensor of each placeholder and attribute, and the nodes that are returned.
+
+    ``constants`` gives the tensor and the name of every placeholder or get_attr node that is not an argument.
+    """
+
+    module: torch.fx.GraphModule
+    inputs: list[torch.fx.Node]
+    constants: dict[torch.fx.Node, tuple[torch.Tensor, str | None]]
+    outputs: list[torch.fx.Node]
+    problems: list[Problem]
+    tracer: str
+
+
+@contextlib.contextmanager
+def _whole_stack_traces() -> Iterator[None]:
+    """Let torch.fx record every frame inside the captured call: by itself it keeps those of ``forward`` methods only.
+
+    Restored on leaving. Where torch has no such hook, its own traces are used.
+    """
+    tracer = torch.fx.proxy.TracerBase
+    original = getattr(tracer, "_filter_traceback_frames", None)
+    if original is None:
+        yield
+        return
+    here = _Flat.forward.__code__.co_filename
+
+    def inside(self: Any, summary: traceback.StackSummary) -> traceback.StackSummary:
+        frames = list(summary)
+        starts = [k for k, frame in enumerate(frames) if frame.filename == here and frame.name == "forward"]
+        return traceback.StackSummary.from_list(frames[starts[-1] + 1 :] if starts else [])
+
+    tracer._filter_traceback_frames = inside
+    try:
+        yield
+    finally:
+        tracer._filter_traceback_frames = original
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the warnings and log messages of torch's tracers: what matters is raised."""
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)
+
+
+@contextlib.contextmanager
+def _math_attention() -> Iterator[None]:
+    """Attention as products and a softmax, not as one fused kernel whose result is in no other operator's terms."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with sdpa_kernel(SDPBackend.MATH):
+        yield
+
+
+def _trace(flat: _Flat, tensors: Sequence[torch.Tensor]) -> _Traced:
+    """torch.export with decompositions; where it cannot trace (gradients), make_fx on the real tensors."""
+    with _quiet(), _math_attention(), _whole_stack_traces():
+        try:
+            with torch.no_grad():
+                return _trace_export(flat, tensors)
+        except CaptureError:
+            raise
+        except Exception as error:  # torch raises errors of many kinds here
+            if _depends_on_data(error):
+                raise UnsupportedError([_data_problem(error)]) from None
+            first = error
+        for functionalize in (True, False):
+            try:
+                with contextlib.nullcontext() if not functionalize else torch.no_grad():
+                    return _trace_make_fx(flat, tensors, functionalize)
+            except CaptureError:
+                raise
+            except Exception as error:
+                if _depends_on_data(error):
+                    raise UnsupportedError([_data_problem(error)]) from None
+        raise CaptureError(f"torch cannot trace the function: {_one_line(first)}{_place(first)}") from first
+
+
+def _trace_export(flat: _Flat, tensors: Sequence[torch.Tensor]) -> _Traced:
+    program = torch.export.export(flat, tuple(tensors), strict=False).run_decompositions(decompositions())
+    known, specs = flat.names(), iter(program.graph_signature.input_specs)
+    inputs: list[torch.fx.Node] = []
+    constants: dict[torch.fx.Node, tuple[torch.Tensor, str | None]] = {}
+    for node in program.graph.nodes:
+        if node.op != "placeholder":
+            continue
+        spec = next(specs)
+        if spec.kind.name == "USER_INPUT":
+            inputs.append(node)
+            continue
+        if spec.kind.name == "TOKEN":  # orders effects; the operators that take it are refused by themselves
+            continue
+        values = program.state_dict if spec.target in program.state_dict else program.constants
+        tensor = values.get(spec.target)
+        if not isinstance(tensor, torch.Tensor):
+            raise UnsupportedError([Problem(f"{spec.kind.name.lower()} {spec.target}")])
+        literal = spec.target.rsplit(".", 1)[-1].startswith("lifted_tensor")
+        constants[node] = tensor, known.get(_identity(tensor), None if literal else flat.plain(spec.target))
+    outputs, problems = [], []
+    (returned,) = next(iter(reversed(program.graph.nodes))).args
+    for spec, node in zip(program.graph_signature.output_specs, returned, strict=True):
+        if spec.kind.name == "USER_OUTPUT":
+            outputs.append(node)
+        elif spec.kind.name != "TOKEN":
+            reason = "the function changes this tensor in place; call .eval() first, or return the new value"
+            problems.append(Problem(spec.kind.name.lower(), flat.plain(str(spec.target)), None, reason))
+    return _Traced(program.graph_module, inputs, constants, outputs, problems, "torch.export")
+
+
+def _trace_make_fx(flat: _Flat, tensors: Sequence[torch.Tensor], functionalize: bool) -> _Traced:
+    fn: Callable[..., Any] = torch.func.functionalize(flat) if functionalize else flat
+    copies = [tensor.detach().clone() for tensor in tensors]
+    options: dict[str, Any] = {"decomposition_table": decompositions(), "tracing_mode": "real"}
+    if "record_stack_traces" in inspect.signature(make_fx).parameters:
+        options["record_stack_traces"] = True
+    module = make_fx(fn, **options)(*copies)
+    known = flat.names()
+    constants = {}
+    for node in module.graph.nodes:
+        if node.op == "get_attr":
+            value = getattr(module, node.target, None)
+            if isinstance(value, torch.Tensor):
+                constants[node] = value, known.get(_identity(value))
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    (returned,) = next(iter(reversed(module.graph.nodes))).args
+    outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    return _Traced(module, inputs, constants, outputs, [], "make_fx")
+
+
+def _depends_on_data(error: Exception) -> bool:
+    text = f"{type(error).__name__} {error}"
+    return any(sign in text for sign in ("DataDependent", "data-dependent", "_local_scalar_dense", "unbacked symbol"))
+
+
+def _data_problem(error: Exception) -> Problem:
+    reason = "a Python branch, loop or size depends on the value of a tensor"
+    return Problem("data-dependent control flow", "", _error_source(error), reason)
+
+
+def _one_line(error: BaseException) -> str:
+    text = str(error).strip().split("\n")[0] or "no message"
+    return f"{type(error).__name__}: {text}"
+
+
+def _error_source(error: BaseException) -> dict[str, Any] | None:
+    frames = [(f.filename, f.lineno or 0, f.name) for f in traceback.extract_tb(error.__traceback__)]
+    here = _Flat.forward.__code__.co_filename
+    starts = [k for k, frame in enumerate(frames) if frame[0] == here and frame[2] == "forward"]
+    return _user_frame(frames[starts[-1] + 1 :]) if starts else None
+
+
+def _place(error: BaseException) -> str:
+    source = _error_source(error)
+    return f" (at {source['file']}:{source['line']} in {source['function']})" if source else ""
+
+
+# ---- the user's source ----------------------------------------------------------------------------------------------
+
+_TORCH_FOLDER = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_LAYERS_FOLDER = os.path.join(_TORCH_FOLDER, "nn", "modules") + os.sep
+
+
+def _shown_path(path: str) -> str:
+    """Relative to the current folder below it, otherwise from site-packages, otherwise the file's name."""
+    full, folder = os.path.abspath(path), os.getcwd()
+    if "site-packages" + os.sep in full:
+        return full.rsplit("site-packages" + os.sep, 1)[1].replace(os.sep, "/")
+    if os.path.dirname(full) == folder or full.startswith(folder.rstrip(os.sep) + os.sep):
+        return os.path.relpath(full, folder).replace(os.sep, "/")
+    return os.path.basename(full)
+
+
+def _user_frame(frames: Sequence[tuple[str, int, str]]) -> dict[str, Any] | None:
+    """The innermost frame outside torch and this file; where there is none, the innermost of torch's own layers."""
+    here = _Flat.forward.__code__.co_filename
+    real = [frame for frame in frames if frame[0] != here and not frame[0].startswith("<")]
+    outside = [frame for frame in real if not os.path.abspath(frame[0]).startswith(_TORCH_FOLDER)]
+    layers = [frame for frame in real if frame[0].startswith(_LAYERS_FOLDER) and frame[2] == "forward"]
+    if not outside and not layers:
+        return None
+    file, line, function = (outside or layers)[-1]
+    return {"file": _shown_path(file), "line": line, "function": function}
+
+
+def _node_source(node: torch.fx.Node) -> dict[str, Any] | None:
+    """From lines ``File "model.py", line 12, in loss`` of the recorded stack trace."""
+    frames = []
+    for text in (node.meta.get("stack_trace") or "").split("\n"):
+        text = text.strip()
+        if text.startswith('File "') and '", line ' in text:
+            file, rest = text.removeprefix('File "').rsplit('", line ', 1)
+            line, _, function = rest.partition(", in ")
+            if line.isdigit():
+                frames.append((file, int(line), function or "<module>"))
+    return _user_frame(frames)
+
+
+# ---- from the FX graph to nodes -------------------------------------------------------------------------------------
+
+
+def _out_types(node: torch.fx.Node) -> list[tuple[tuple[int, ...], str]]:
+    """Shape and dtype of each tensor that a node returns, from the traced values."""
+    value = node.meta.get("val")
+    results = list(value) if isinstance(value, (list, tuple)) else [value]
+    types = []
+    for result in results:
+        if result is None:
+            types.append(((0,), "bool"))
+            continue
+        if not isinstance(result, torch.Tensor):
+            raise _Refused("it returns a number that tracing does not know")
+        if not all(isinstance(size, int) for size in result.shape):
+            raise _Refused("a size depends on the values of a tensor")
+        if result.layout != torch.strided or result.dtype not in DTYPES:
+            raise _Refused(f"a tensor of {result.dtype}, {result.layout}")
+        types.append((tuple(result.shape), DTYPES[result.dtype]))
+    return types
+
+
+def _shown_argument(value: Any) -> str:
+    if isinstance(value, torch.fx.Node):
+        result = value.meta.get("val")
+        if isinstance(result, torch.Tensor):
+            dtype = DTYPES.get(result.dtype, str(result.dtype))
+            return f"{dtype}[{','.join(map(str, result.shape))}]"
+        return str(value.name)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_shown_argument, value)) + "]"
+    return str(value)
+
+
+def _problem(node: torch.fx.Node, reason: str = "") -> Problem:
+    target, args = node.target, list(node.args)
+    if getattr(target, "__name__", "") == "with_effects" and len(args) > 1:  # (token, operator, *arguments)
+        target, args = args[1], args[2:]
+    shown = [_shown_argument(arg) for arg in args]
+    shown += [f"{name}={_shown_argument(arg)}" for name, arg in node.kwargs.items() if arg is not None]
+    overload = isinstance(target, torch._ops.OpOverload)
+    name = str(target) if overload else getattr(target, "__name__", str(target))
+    return Problem(name, ", ".join(shown), _node_source(node), reason)
+
+
+def _is_number(node: torch.fx.Node) -> bool:
+    """Whether a node computes a Python number, such as a size."""
+    return isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+class _Lowering:
+    """Walks the FX graph and writes each node by its rule; what has none is collected in ``problems``."""
+
+    def __init__(self, traced: _Traced) -> None:
+        self.traced = traced
+        self.writer = Writer()
+        self.values: dict[torch.fx.Node, Any] = {}
+        self.problems = list(traced.problems)
+        self._shared: dict[Any, Value] = {}
+        self._unknown: set[torch.fx.Node] = set()
+        """Nodes that stand for something unsupported, so that what follows from them is not reported again."""
+
+    def run(self, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> None:
+        for node, name, tensor in zip(self.traced.inputs, names, tensors, strict=True):
+            self.values[node] = self.writer.input(name, tensor)
+        for node in self.traced.module.graph.nodes:
+            if node.op == "call_function":
+                self.writer.source = _node_source(node)
+                self._call(node)
+            elif node.op == "call_module":
+                self.problems.append(_problem(node))
+                self.values[node] = self._stand_in(node)
+            self.writer.source = None
+
+    def value(self, node: torch.fx.Node) -> Any:
+        """The value of a node; constants are written where they are first used."""
+        if node not in self.values:
+            tensor, name = self.traced.constants[node]
+            if tensor.dtype not in DTYPES or tensor.layout != torch.strided:
+                raise _Refused(f"the constant {name or node.name} is a tensor of {tensor.dtype}, {tensor.layout}")
+            key = _identity(tensor)
+            if key not in self._shared:
+                source, self.writer.source = self.writer.source, None
+                self._shared[key] = self.writer.constant(tensor, name)
+                self.writer.source = source
+            self.values[node] = self._shared[key]
+        return self.values[node]
+
+    def _argument(self, x: Any) -> Any:
+        if isinstance(x, torch.fx.Node):
+            if x not in self.values and x not in self.traced.constants:
+                raise _Refused(f"it takes {x.name}, which is not a tensor")
+            return self.value(x)
+        return [self._argument(item) for item in x] if isinstance(x, (list, tuple)) else x
+
+    def _stand_in(self, node: torch.fx.Node) -> Any:
+        """Something for later nodes to take, so that they are looked at too."""
+        self._unknown.add(node)
+        with contextlib.suppress(_Refused):
+            results = [Value(-1, shape, dtype) for shape, dtype in _out_types(node)]
+            return results if isinstance(node.meta.get("val"), (list, tuple)) else results[0]
+        return Value(-1, (), "float32")
+
+    def _call(self, node: torch.fx.Node) -> None:
+        if str(node.target) in IGNORED:
+            return
+        try:
+            self.values[node] = self._written(node)
+        except _Refused as refused:
+            follows = any(source in self._unknown for source in node.all_input_nodes)
+            if not follows or (str(node.target) not in RULES and not _is_number(node)):
+                self.problems.append(_problem(node, str(refused)))
+            self.values[node] = self._stand_in(node)
+
+    def _written(self, node: torch.fx.Node) -> Any:
+        if getattr(node.target, "__name__", "") == "getitem" and not hasattr(node.target, "_schema"):
+            source, index = node.args
+            results = self._argument(source)
+            if not isinstance(results, list):
+                return self._stand_in(node)
+            if results[index] is None:
+                raise _Refused(f"result {index} of {source.name} is not written")
+            return results[index]
+        write = RULES.get(str(node.target))
+        if write is None:
+            raise _Refused("" if not _is_number(node) else "it computes a number from the values of a tensor")
+        schema = node.target._schema
+        arguments = {"operator": schema.name.split("::")[1]}
+        for k, parameter in enumerate(schema.arguments):
+            default = parameter.default_value if parameter.has_default_value() else None
+            given = node.args[k] if k < len(node.args) else node.kwargs.get(parameter.name, default)
+            arguments[parameter.name] = self._argument(given)
+        self.writer.out = _out_types(node)
+        result = write(self.writer, SimpleNamespace(**arguments))
+        results = result if isinstance(result, list) else [result]
+        for value, expected in zip(results, self.writer.out, strict=True):
+            if value is not None and (value.shape, value.dtype) != expected:
+                raise CaptureError(f"the rule of {node.target} gives {value}, torch gives {expected}")
+        return result
+
+
+class _Recorder(torch.fx.Interpreter):
+    """Evaluates a graph node by node with torch's own operators; ``seen`` is told the value of each."""
+
+    def __init__(self, module: torch.fx.GraphModule, seen: Callable[[torch.fx.Node, Any], None]) -> None:
+        super().__init__(module)
+        self.seen = seen
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        if n.op == "call_function" and str(n.target) in IGNORED:
+            return None
+        try:
+            value = super().run_node(n)
+        except Exception as error:
+            source = _node_source(n)
+            place = f" (at {source['file']}:{source['line']} in {source['function']})" if source else ""
+            raise CaptureError(f"{n.target} raised {_one_line(error)}{place}") from None
+        self.seen(n, value)
+        return value
+
+
+def _live(nodes: list[dict[str, Any]], outputs: Sequence[int]) -> dict[int, int]:
+    """New ids of the nodes that the outputs need, and of all inputs."""
+    needed = set(outputs)
+    for node in reversed(nodes):
+        if node["id"] in needed:
+            needed.update(node["inputs"])
+    order = [node["id"] for node in nodes if node["id"] in needed or node["op"] == "input"]
+    return {old: new for new, old in enumerate(order)}
+
+
+# ---- export ---------------------------------------------------------------------------------------------------------
+
+
+def export(
+    fn: Callable[..., Any],
+    *args: Any,
+    name: str | None = None,
+    trace: bool = False,
+    compile: bool = False,
+    **kwargs: Any,
+) -> dict[str, Any]:
+    """The artifact of ``fn(*args, **kwargs)``, with the words that torch returns for these arguments.
+
+    ``fn`` is a function or an nn.Module, captured in the mode it is in (call ``.eval()`` first for inference).
+    Arguments and results are tensors in nested lists, tuples, dicts, named tuples, and classes registered as pytrees.
+    Arguments that are not tensors are fixed: they stand as null in the tree of inputs, and in the producer's flags.
+    Parameters, buffers and tensors that the function closes over become constants under their names.
+
+    ``trace`` records the value of every node too. The recorded outputs are those of the traced graph, evaluated
+    operator by operator; with ``compile`` they are those of ``torch.compile(fn)``.
+
+    Raises UnsupportedError with every operator that has no operation, and CaptureError where the function itself
+    fails or an argument cannot be captured.
+    """
+    leaves: list[_Leaf] = []
+    names = _argument_names(fn, args)
+    trees = [describe(arg, arg_name, leaves, _is_tensor) for arg, arg_name in zip(args, names, strict=True)]
+    named = [[key, describe(arg, key, leaves, _is_tensor)] for key, arg in kwargs.items()]
+    tensors = [leaf for leaf in leaves if isinstance(leaf.value, torch.Tensor)]
+    fixed = [leaf for leaf in leaves if not isinstance(leaf.value, torch.Tensor)]
+    for leaf in leaves:
+        if isinstance(leaf.value, np.ndarray):
+            raise CaptureError(f"the argument {leaf.path} is a NumPy array; pass torch.from_numpy(...) of it")
+    for leaf in tensors:
+        if leaf.value.layout != torch.strided or leaf.value.dtype not in DTYPES:
+            raise UnsupportedError([Problem(f"an argument of {leaf.value.dtype}, {leaf.value.layout}", leaf.path)])
+    values = [leaf.value.detach() for leaf in tensors]
+
+    flat = _Flat(fn, args, kwargs)
+    traced = _trace(flat, values)
+    output_tree, results = flat.kept.result
+    lowering = _Lowering(traced)
+    lowering.run([leaf.path for leaf in tensors], values)
+    returned = _returned(lowering, results)
+    if lowering.problems:
+        raise UnsupportedError(lowering.problems)
+
+    recorded, traces = _record(lowering, values, trace)
+    supply = iter(recorded)
+    outputs = [next(supply) if _is_tensor(result) else _number(result) for result in results]
+    if compile:
+        outputs = _compiled(fn, args, kwargs)
+    return _artifact(
+        lowering.writer.nodes,
+        [value.id for value in returned],
+        name=name if name is not None else _name_of(fn),
+        input_tree=None if _is_flat(trees, named, len(tensors)) else {"args": trees, "kwargs": named},
+        output_tree=None if _is_plain(output_tree) else output_tree,
+        sample={"inputs": [tensor_json(v) for v in values], "outputs": [tensor_json(v) for v in outputs]},
+        traces=traces,
+        producer={
+            "frontend": "torch",
+            "frontend_version": str(torch.__version__),
+            "platform": values[0].device.type if values else "cpu",
+            "capture": CAPTURE_VERSION,
+            "outputs": "compiled" if compile else "op-by-op",
+            "flags": {"traced_by": traced.tracer}
+            | ({"fixed_arguments": ", ".join(f"{leaf.path}={leaf.value!r}" for leaf in fixed)} if fixed else {}),
+        },
+    )
+
+
+def _number(value: bool | int | float | complex) -> torch.Tensor:
+    """A Python number that a function returns, as a scalar of the dtype that holds it."""
+    if isinstance(value, bool):
+        return torch.tensor(value)
+    kinds = {int: torch.int64, float: torch.float64, complex: torch.complex128}
+    return torch.tensor(value, dtype=kinds[type(value)])
+
+
+def _returned(lowering: _Lowering, results: Sequence[Any]) -> list[Value]:
+    """The value of each result, in the order of the tree's leaves; numbers become constants."""
+    nodes = iter(lowering.traced.outputs)
+    values = []
+    for result in results:
+        if _is_tensor(result):
+            try:
+                values.append(lowering._argument(next(nodes)))
+            except _Refused as refused:
+                lowering.problems.append(Problem("the result", "", None, str(refused)))
+        elif _is_result(result):
+            values.append(lowering.writer.constant(_number(result)))
+        else:
+            reason = "results are tensors and numbers, in containers that torch.utils._pytree knows"
+            lowering.problems.append(Problem(f"a result of type {type(result).__name__}", "", None, reason))
+    return values
+
+
+def _record(
+    lowering: _Lowering, tensors: Sequence[torch.Tensor], trace: bool
+) -> tuple[list[torch.Tensor], dict[int, torch.Tensor]]:
+    """The outputs of the graph evaluated operator by operator and, for a trace, the value of each written node."""
+    traces: dict[int, torch.Tensor] = {}
+
+    def seen(node: torch.fx.Node, value: Any) -> None:
+        if not trace or node.op != "call_function" or node not in lowering.values:
+            return
+        written = lowering.values[node]
+        pairs = zip(written, value, strict=True) if isinstance(written, list) else [(written, value)]
+        for target, tensor in pairs:
+            if target is not None and lowering.writer.nodes[target.id]["op"] not in ("input", "constant"):
+                traces.setdefault(target.id, tensor.detach().clone())
+
+    supply = iter(tensors)
+    placeholders = [
+        lowering.traced.constants[node][0] if node in lowering.traced.constants else next(supply)
+        for node in lowering.traced.module.graph.nodes
+        if node.op == "placeholder"
+    ]
+    with torch.no_grad(), _quiet():
+        result = _Recorder(lowering.traced.module, seen).run(*placeholders)
+    flat = list(result) if isinstance(result, (list, tuple)) else [result]
+    skipped = len(flat) - len(lowering.traced.outputs)
+    return [tensor.detach() for tensor in flat[skipped:]], traces
+
+
+def _compiled(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    try:
+        with _quiet():
+            result = torch.compile(fn)(*args, **kwargs)
+    except Exception as error:
+        raise CaptureError(f"torch.compile cannot compile the function here: {_one_line(error)}") from error
+    found: list[_Leaf] = []
+    describe(result, "", found, _is_result)
+    return [leaf.value.detach() if _is_tensor(leaf.value) else _number(leaf.value) for leaf in found]
+
+
+def _name_of(fn: Any) -> str:
+    while hasattr(fn, "func"):
+        fn = fn.func
+    name = getattr(fn, "__name__", None) or type(fn).__name__
+    return "" if name == "<lambda>" else name
+
+
+def _is_flat(trees: Sequence[Any], named: Sequence[Any], count: int) -> bool:
+    return not named and list(trees) == list(range(count))
+
+
+def _is_plain(tree: Any) -> bool:
+    """One array, or a plain tuple of arrays."""
+    return isinstance(tree, int) or (
+        isinstance(tree, dict) and list(tree) == ["tuple"] and tree["tuple"] == list(range(len(tree["tuple"])))
+    )
+
+
+def _artifact(
+    nodes: list[dict[str, Any]],
+    outputs: Sequence[int],
+    *,
+    name: str,
+    input_tree: Any,
+    output_tree: Any,
+    sample: dict[str, Any],
+    traces: dict[int, torch.Tensor],
+    producer: dict[str, Any],
+) -> dict[str, Any]:
+    """The document: nodes that nothing needs left out, the others numbered from 0, in the lowest version that fits."""
+    ids = _live(nodes, outputs)
+    live = []
+    for node in nodes:
+        if node["id"] in ids:
+            live.append({**node, "id": ids[node["id"]], "inputs": [ids[k] for k in node["inputs"]]})
+    if traces:
+        found = sorted((ids[old], tensor) for old, tensor in traces.items() if old in ids)
+        sample["trace"] = [{"value": new, "tensor": tensor_json(tensor)} for new, tensor in found]
+    input_ids = [node["id"] for node in live if node["op"] == "input"]
+    document = {
+        "format": "tlir",
+        "name": name,
+        "input_ids": input_ids,
+        "output_ids": [ids[k] for k in outputs],
+        "nodes": live,
+        "producer": producer,
+        "samples": [sample],
+    }
+    if input_tree is not None:
+        document["input_tree"] = input_tree
+    if output_tree is not None:
+        document["output_tree"] = output_tree
+    accumulates = any("accumulate" in node.get("attrs", {}) for node in live)
+    if input_tree is not None or output_tree is not None or accumulates or "trace" in sample:
+        document["version"] = 3
+    else:
+        document["version"] = 1 if len(input_ids) == 1 and len(outputs) == 1 else 2
+    return document
+
+
+# ---- files ----------------------------------------------------------------------------------------------------------
+
+
+def dumps(artifact: dict[str, Any]) -> str:
+    """The canonical text of an artifact: the same graph is always the same bytes."""
+
+    def compact(value: Any) -> str:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+    lines = []
+    for key in sorted(artifact):
+        value = artifact[key]
+        if key in ("nodes", "samples") and value:
+            text = "[\n" + ",\n".join(map(compact, value)) + "\n]"
+        else:
+            text = compact(value)
+        lines.append(f"{compact(key)}:{text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+_SAFETENSORS = {
+    "bool": "BOOL",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float32": "F32",
+    "float64": "F64",
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e5m2": "F8_E5M2",
+    "complex64": "C64",
+    **{f"{prefix}int{bits}": f"{prefix.upper()}I{bits}" for prefix in ("",) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"U{bits}" for bits in (8, 16, 32, 64)},
+}
+
+
+def _externalised(
+    artifact: dict[str, Any], file: str
+) -> tuple[dict[str, Any], list[tuple[str, str, list[int], bytes]]]:
+    """A copy of the artifact whose large constants are in ``file``, and these as (name, dtype, shape, bytes)."""
+    moved: list[tuple[str, str, list[int], bytes]] = []
+    nodes = []
+    for node in artifact["nodes"]:
+        value = node.get("attrs", {}).get("value") if node["op"] == "constant" else None
+        kind = _SAFETENSORS.get(value["dtype"]) if value and "base64" in value else None
+        if value and kind and len(value["base64"]) * 3 // 4 > EXTERNAL_BYTES:
+            data = base64.b64decode(value["base64"])
+            if len(data) > EXTERNAL_BYTES:
+                tensor = node.get("name") or f"constant{node['id']}"
+                if any(tensor == other for other, *_ in moved):
+                    tensor = f"{tensor}.{node['id']}"
+                moved.append((tensor, kind, value["shape"], data))
+                value = {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": tensor}
+                node = {**node, "attrs": {**node["attrs"], "value": value}}
+        nodes.append(node)
+    return {**artifact, "nodes": nodes}, moved
+
+
+def _safetensors(tensors: Sequence[tuple[str, str, list[int], bytes]]) -> bytes:
+    """The bytes of a .safetensors file: the length of the header, the header (JSON, padded to 8 bytes), the data."""
+    header: dict[str, Any] = {}
+    offset = 0
+    for name, dtype, shape, data in tensors:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([struct.pack("<Q", len(text)), text, *(data for *_, data in tensors)])
+
+
+def _replace(path: str, data: bytes) -> None:
+    """Write a whole file, or leave what was there."""
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".tlir-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def save(artifact: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write an artifact as canonical text; constants of more than 1 MiB go to ``<stem>.safetensors`` beside it."""
+    target = os.fspath(path)
+    stem = os.path.basename(target)
+    file = (stem[:-5] if stem.endswith(".json") else stem) + ".safetensors"
+    document, moved = _externalised(artifact, file)
+    if moved:
+        data = _safetensors(moved)
+        external = {file: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}}
+        document = {**document, "external": external, "version": 3}
+        _replace(os.path.join(os.path.dirname(os.path.abspath(target)), file), data)
+    _replace(target, dumps(document).encode("utf-8"))
+
+
+# ---- command line ---------------------------------------------------------------------------------------------------
+
+
+def _load(spec: str) -> Any:
+    """The object that ``file.py:name`` names."""
+    file, separator, attribute = spec.rpartition(":")
+    if not separator or not file or not attribute:
+        raise CaptureError(f"{spec!r} does not name an object: write file.py:name")
+    if not os.path.isfile(file):
+        raise CaptureError(f"there is no file {file}")
+    full = os.path.abspath(file)
+    module = _LOADED.get(full)
+    if module is None:
+        name = os.path.splitext(os.path.basename(full))[0]
+        import_spec = importlib.util.spec_from_file_location(name, full)
+        if import_spec is None or import_spec.loader is None:
+            raise CaptureError(f"{file} is not a Python file")
+        module = importlib.util.module_from_spec(import_spec)
+        sys.path.insert(0, os.path.dirname(full))
+        sys.modules.setdefault(name, module)
+        try:
+            import_spec.loader.exec_module(module)
+        except Exception as error:
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if os.path.abspath(f.filename) == full]
+            line = f":{frames[-1].lineno}" if frames else ""
+            raise CaptureError(f"{file}{line} raised {_one_line(error)}") from None
+        _LOADED[full] = module
+    value: Any = module
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise CaptureError(f"{file} has no {attribute}")
+        value = getattr(value, part)
+    return value
+
+
+_LOADED: dict[str, ModuleType] = {}
+
+
+def _example(spec: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments from ``--args``: a tuple or list is positional, a dict is by name, anything else is one argument; a
+    function that takes nothing is called for them."""
+    if spec is None:
+        return (), {}
+    value = _load(spec)
+    if callable(value) and not isinstance(value, torch.Tensor):
+        try:
+            value = value()
+        except Exception as error:
+            raise CaptureError(f"{spec} raised {_one_line(error)}") from None
+    if isinstance(value, dict):
+        return (), value
+    return (tuple(value), {}) if isinstance(value, (tuple, list)) else ((value,), {})
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="torch_capture.py", description="Capture a PyTorch function or module as a tlir artifact."
+    )
+    parser.add_argument("function", metavar="FILE.py:NAME", help="the function or nn.Module to capture")
+    parser.add_argument(
+        "--args",
+        metavar="FILE.py:NAME",
+        help="example arguments: a tuple, a dict of named ones, or a function giving them",
+    )
+    parser.add_argument("-o", "--output", metavar="OUT.json", required=True, help="the artifact to write")
+    parser.add_argument("--name", help="the artifact's name (by default the function's)")
+    parser.add_argument("--trace", action="store_true", help="record the value of every node")
+    parser.add_argument("--compile", action="store_true", help="record the outputs of torch.compile")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code: 0 written, 2 wrong usage, 4 unsupported."""
+    options = _parser().parse_args(argv)
+    try:
+        fn = _load(options.function)
+        if isinstance(fn, type) or not callable(fn):
+            raise CaptureError(f"{options.function} is not a function or an nn.Module object")
+        args, kwargs = _example(options.args)
+        # A parameter of the function may be called as one of export's own.
+        call = copy.copy(kwargs)
+        clash = sorted({"name", "trace", "compile"} & call.keys())
+        if clash:
+            raise CaptureError(f"the argument {clash[0]} cannot be given by name; give it by position")
+        artifact = export(fn, *args, name=options.name, trace=options.trace, compile=options.compile, **call)
+        save(artifact, options.output)
+    except UnsupportedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 4
+    except CaptureError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {options.output}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    print(f"{options.output}: {len(artifact['nodes'])} nodes, version {artifact['version']}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
