@@ -13,22 +13,29 @@ from tlir.backends.reference import (
     contraction,
     data,
     elementary,
+    indexing,
     logic,
     reduction,
     shape,
+    sorting,
+    windows,
 )
-from tlir.backends.reference.invocation import Evaluator, FlagArray, FlagRecord, Invocation
+from tlir.backends.reference.control import REGION_EVALUATORS
+from tlir.backends.reference.invocation import Evaluator, FlagArray, FlagRecord, Invocation, SeveralEvaluator
 from tlir.errors import UnsupportedError
 from tlir.floatlib.arrays import FloatEnvironmentError, ensure_gradual_underflow
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.tensor import Tensor
 
-FAMILIES = (data, arithmetic, elementary, logic, complex_numbers, shape, reduction, contraction)
+FAMILIES = (data, arithmetic, elementary, logic, complex_numbers, shape, reduction, contraction, indexing, windows)
 
 EVALUATORS: dict[str, Evaluator] = {
     name: function for family in FAMILIES for name, function in family.EVALUATORS.items()
 }
-"""The evaluator of every operation but ``input``, whose value is given."""
+"""The evaluator of every operation with one result but ``input``, whose value is given."""
+
+SEVERAL: dict[str, SeveralEvaluator] = sorting.EVALUATORS
+"""The evaluators of operations with several results; those with regions are in ``control.REGION_EVALUATORS``."""
 
 Observe = Callable[[Node, tuple[Tensor, ...]], None]
 CollectFlags = Callable[[Node, FlagArray], None]
@@ -69,8 +76,11 @@ def evaluate(
 
 
 def _evaluate_node(node: Node, operands: tuple[Tensor, ...], collect: CollectFlags | None) -> tuple[Tensor, ...]:
+    if node.op in REGION_EVALUATORS:
+        return tuple(REGION_EVALUATORS[node.op](node, operands, evaluate))
     record = FlagRecord(node.type.shape) if collect is not None else None
-    words = EVALUATORS[node.op](Invocation(node, operands, record))
+    call = Invocation(node, operands, record)
+    words = SEVERAL[node.op](call) if node.op in SEVERAL else (EVALUATORS[node.op](call),)
     if collect is not None and record is not None and record.noted:
         collect(node, record.array)
-    return (Tensor(node.type, np.asarray(words, order="C")),)
+    return tuple(Tensor(type, np.asarray(w, order="C")) for type, w in zip(node.types, words, strict=True))

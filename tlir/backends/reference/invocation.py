@@ -87,3 +87,6 @@ class Invocation:
 
 
 Evaluator = Callable[[Invocation], Words]
+
+SeveralEvaluator = Callable[[Invocation], tuple[Words, ...]]
+"""An evaluator of an operation with several results."""

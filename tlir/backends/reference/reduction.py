@@ -56,15 +56,15 @@ def _selected(call: Invocation, words: Words) -> Words:
     """Reductions by an operation that gives the same words in every order."""
     dtype, reducer = call.dtype, call.attr("reducer")
     flags = CollectedFlags(words.shape[1:2]) if call.flags is not None else None
-    both = _selection(dtype, reducer, flags)
-    identity = np.broadcast_to(_identity(dtype, reducer), words.shape[1:])
+    both = selection(dtype, reducer, flags)
+    identity = np.broadcast_to(identity_word(dtype, reducer), words.shape[1:])
     result = both(identity, tree(both, words)) if words.size else identity
     if flags is not None and call.flags is not None and dtype.is_float:
         call.flags.note(flags.array.reshape(call.result.shape))
     return result
 
 
-def _selection(dtype: DType, reducer: str, flags: FlagRecord | None) -> Callable[[Words, Words], Words]:
+def selection(dtype: DType, reducer: str, flags: FlagRecord | None) -> Callable[[Words, Words], Words]:
     """The operation ``reducer`` on two arrays of words."""
     if reducer in _BITWISE:
         return _BITWISE[reducer]
@@ -91,7 +91,7 @@ _BITWISE: dict[str, Callable[[Words, Words], Words]] = {
 }
 
 
-def _identity(dtype: DType, reducer: str) -> Words:
+def identity_word(dtype: DType, reducer: str) -> Words:
     """The word that a reduction by a selecting or bitwise operation starts from."""
     all_ones = (1 << dtype.bits) - 1
     if reducer in _BITWISE:
@@ -120,7 +120,7 @@ def _argument(direction: str) -> Evaluator:
             # neighbours meet, and the second one has to be strictly better, so that the first of equals stays
             even = len(best) & ~1
             first, second = best[0:even:2], best[1:even:2]
-            better = _beats(dtype, second, first, direction)
+            better = beats(dtype, second, first, direction)
             chosen = np.where(better.reshape(better.shape + (1,) * len(tail(dtype))), second, first)
             best = np.concatenate((chosen, best[even:]))
             index = np.concatenate((np.where(better, index[1:even:2], index[0:even:2]), index[even:]))
@@ -129,7 +129,7 @@ def _argument(direction: str) -> Evaluator:
     return evaluate
 
 
-def _beats(dtype: DType, a: Words, b: Words, direction: str) -> NDArray[np.bool_]:
+def beats(dtype: DType, a: Words, b: Words, direction: str) -> NDArray[np.bool_]:
     """Where a is strictly better than b: a NaN is better than every number, and no better than another NaN."""
     better = compare_words(dtype, a, b, direction)
     if dtype.is_float:

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from tlir.ir.ops import arithmetic, complex_numbers, contraction, data, elementary, logic, reduction, shape
+from tlir.ir.ops import (
+    arithmetic,
+    complex_numbers,
+    contraction,
+    control,
+    data,
+    elementary,
+    indexing,
+    logic,
+    reduction,
+    shape,
+    sorting,
+    windows,
+)
 from tlir.ir.ops.attributes import Accumulate
 from tlir.ir.ops.base import Attribute, Call, Operation, Signature, Violation
 
-FAMILIES = (data, arithmetic, elementary, logic, complex_numbers, shape, reduction, contraction)
+FAMILIES = (
+    data,
+    arithmetic,
+    elementary,
+    logic,
+    complex_numbers,
+    shape,
+    reduction,
+    contraction,
+    indexing,
+    sorting,
+    windows,
+    control,
+)
 
 OPERATIONS: dict[str, Operation] = {operation.name: operation for family in FAMILIES for operation in family.OPERATIONS}
 """Every operation by name, family by family."""
