@@ -852,7 +852,12 @@ def _broadcast_in_dim(b: Builder, ins: list[int], params: Mapping[str, Any], out
     return [b.emit("broadcast_in_dim", ins, shape, dtype, broadcast_dimensions=params["broadcast_dimensions"])]
 
 
-@_rule("reshape", "squeeze", "expand_dims")
+@_rule("squeeze", "expand_dims")
+def _change_rank(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.emit("reshape", ins, *outs[0])]
+
+
+@_rule("reshape")
 def _reshape(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
     if len(ins) > 1:
         raise _Inexpressible("its shape depends on values")
@@ -991,26 +996,75 @@ def _reduce_in_windows(b: Builder, operand: int, axes: Sequence[int], reducer: s
     return _reduce_in_windows(b, partial, axes, reducer)
 
 
-def _reduction(reducer: str, kinds: tuple[str, ...] | None = None) -> Rule:
+def _reduce_axes(b: Builder, operand: int, axes: Sequence[int], reducer: str) -> int:
+    """The reduction from its identity, in the format and order of XLA's."""
+    axes, dtype = [int(axis) for axis in axes], b.dtype(operand)
+    if _kind(dtype) == "complex" and reducer in ("maximum", "minimum"):
+        raise _Inexpressible("complex numbers have no order")
+    if not axes:
+        return operand
+    if reducer in ("add", "multiply") and _kind(dtype) == "float" and _BITS[dtype] <= 16:
+        return _reduce_in_windows(b, operand, axes, reducer)
+    return _reduce(b, operand, axes, reducer)
+
+
+_REDUCERS = {
+    "sum": "add",
+    "prod": "multiply",
+    "max": "maximum",
+    "min": "minimum",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
+
+
+def _reduction(reducer: str) -> Rule:
     def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
-        axes, dtype = [int(axis) for axis in params["axes"]], b.dtype(ins[0])
-        if kinds is not None and b.kind(ins[0]) not in kinds:
-            raise _Inexpressible(f"{dtype} has no order")
-        if not axes:
-            return ins
-        if reducer in ("add", "multiply") and _kind(dtype) == "float" and _BITS[dtype] <= 16:
-            return [_reduce_in_windows(b, ins[0], axes, reducer)]
-        return [_reduce(b, ins[0], axes, reducer)]
+        return [_reduce_axes(b, ins[0], params["axes"], reducer)]
 
     return rule
 
 
-_rule("reduce_sum")(_reduction("add"))
-_rule("reduce_prod")(_reduction("multiply"))
-_rule("reduce_max")(_reduction("maximum", _REAL))
-_rule("reduce_min")(_reduction("minimum", _REAL))
-for _reducer in ("and", "or", "xor"):
-    _rule(f"reduce_{_reducer}")(_reduction(_reducer))
+for _suffix, _reducer in _REDUCERS.items():
+    _rule(f"reduce_{_suffix}")(_reduction(_reducer))
+
+
+def _body_reducers(body: Any, count: int) -> list[str]:
+    """The reducer of each of ``count`` operands, where the body combines each of them by itself with one operation."""
+    named = {"add": "add", "mul": "multiply", **{name: _REDUCERS[name] for name in ("max", "min", "and", "or", "xor")}}
+    found = {}
+    for equation in body.eqns:
+        if equation.primitive.name in named:
+            found[equation.outvars[0]] = named[equation.primitive.name], set(equation.invars)
+    reducers = []
+    for k, result in enumerate(body.outvars):
+        reducer, combined = (
+            found.get(result, (None, None)) if not isinstance(result, jax_core.Literal) else (None, None)
+        )
+        if reducer is None or combined != {body.invars[k], body.invars[count + k]} or len(body.eqns) != count:
+            raise _Inexpressible("its body is not one operation for each operand")
+        reducers.append(reducer)
+    return reducers
+
+
+@_rule("reduce")
+def _general_reduce(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    count = len(ins) // 2
+    results = []
+    for k, reducer in enumerate(_body_reducers(params["jaxpr"].jaxpr, count)):
+        operand, initial = ins[k], ins[count + k]
+        shape, dtype = outs[k]
+        reduced = _reduce_axes(b, operand, params["dimensions"], reducer)
+        rounds = _kind(dtype) in ("float", "complex") and reducer in ("add", "multiply")
+        if not rounds:  # the order is free, so the initial value may come last
+            reduced = b.emit(reducer, [b.broadcast(initial, shape), reduced], shape, dtype)
+        elif b.nodes[initial].get("attrs", {}).get("value") != tensor(
+            np.array(0 if reducer == "add" else 1, _numpy_dtype(dtype))
+        ):
+            raise _Inexpressible(f"its initial value is not the constant {0 if reducer == 'add' else 1}")
+        results.append(reduced)
+    return results
 
 
 def _argument(op: str) -> Rule:
@@ -1025,51 +1079,61 @@ _rule("argmax")(_argument("argmax"))
 _rule("argmin")(_argument("argmin"))
 
 
-def _dot_types(b: Builder, ins: list[int], precision: Any, result: str) -> tuple[str, str | None]:
-    """The dtype that both operands are converted to, and the accumulator's where it is not the result's.
+_DOT_ALGORITHMS = {
+    lax.DotAlgorithmPreset.F32_F32_F32: ("float32", "float32"),
+    lax.DotAlgorithmPreset.F64_F64_F64: ("float64", "float64"),
+    lax.DotAlgorithmPreset.BF16_BF16_F32: ("bfloat16", "float32"),
+}
+"""Algorithms that mean what XLA does anyway for operands and a result of these dtypes."""
 
-    XLA accumulates a contraction of floats of 16 bits or less in float32; operands of different dtypes, and integers
-    with a floating-point result, are converted to the result's dtype first (float8 ones to float32, exactly).
+
+def _require_plain_precision(precision: Any, operands: Sequence[str], result: str) -> None:
+    entries = precision if isinstance(precision, tuple) else (precision,)
+    if precision == lax.DotAlgorithmPreset.DEFAULT or all(
+        entry is None or isinstance(entry, lax.Precision) for entry in entries
+    ):
+        return
+    if _DOT_ALGORITHMS.get(precision) != (operands[0], result) or operands[0] != operands[1]:
+        raise _Inexpressible(f"the algorithm {precision} for operands of {operands[0]} and {operands[1]}")
+
+
+def _dot_types(left: str, right: str, result: str) -> tuple[str, str, str]:
+    """The dtypes of a contraction as XLA evaluates it: of both operands, of the accumulator, and of its result.
+
+    Floats of 16 bits or less accumulate in float32. Operands of different dtypes, or of another kind than the result,
+    are converted to the result's dtype first (two of 8 bits to float32, which holds them); a contraction of floats
+    that gives integers is one of floats, converted at the end.
     """
-    left, right = (b.dtype(ref) for ref in ins)
-    plain = precision is None or all(
-        isinstance(item, lax.Precision) or item is None
-        for item in (precision if isinstance(precision, tuple) else (precision,))
-    )
-    if not plain and precision != lax.DotAlgorithmPreset.DEFAULT:
-        expected = {
-            lax.DotAlgorithmPreset.F32_F32_F32: ("float32", "float32"),
-            lax.DotAlgorithmPreset.F64_F64_F64: ("float64", "float64"),
-            lax.DotAlgorithmPreset.BF16_BF16_F32: ("bfloat16", "float32"),
-        }
-        if expected.get(precision) != (left, result) or left != right:
-            raise _Inexpressible(f"the algorithm {precision} for operands of {left} and {right}")
+    if _kind(left) == _kind(right) == "float" and _kind(result) in ("int", "uint"):
+        result = left if left == right else "float32"
     if _kind(left) != _kind(result) or _kind(right) != _kind(result):
-        return result, None
+        return result, result, result
     operand = left
     if left != right:
-        small = all(_kind(dtype) == "float" and _BITS[dtype] <= 8 for dtype in (left, right))
-        operand = "float32" if small else result
-    if _kind(result) == "float" and _BITS[result] <= 16:
-        return operand, "float64" if operand == "float64" else "float32"
-    wider = _BITS[operand] > _BITS[result] and _kind(result) in ("float", "complex")
-    return operand, operand if wider else None
+        operand = "float32" if _kind(left) == "float" and _BITS[left] == _BITS[right] == 8 else result
+    accumulator = operand if _BITS[operand] > _BITS[result] and _kind(result) in ("float", "complex") else result
+    if _kind(result) == "float" and _BITS[accumulator] <= 16:
+        accumulator = "float32"
+    return operand, accumulator, result
 
 
 @_rule("dot_general")
 def _dot_general(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
     shape, dtype = outs[0]
+    given = [b.dtype(ref) for ref in ins]
+    _require_plain_precision(params.get("precision"), given, dtype)
+    operand, accumulator, result = _dot_types(*given, dtype)
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = params["dimension_numbers"]
-    operand, accumulator = _dot_types(b, ins, params.get("precision"), dtype)
-    axes: dict[str, Any] = {
+    attrs: dict[str, Any] = {
         "lhs_batching_dimensions": lhs_batch,
         "rhs_batching_dimensions": rhs_batch,
         "lhs_contracting_dimensions": lhs_contracting,
         "rhs_contracting_dimensions": rhs_contracting,
     }
-    if accumulator is not None:
-        axes["accumulate"] = {"dtype": accumulator, "order": "sequential", "fma": False}
-    return [b.emit("dot_general", [b.convert(ref, operand) for ref in ins], shape, dtype, **axes)]
+    if accumulator != result:
+        attrs["accumulate"] = {"dtype": accumulator, "order": "sequential", "fma": False}
+    product = b.emit("dot_general", [b.convert(ref, operand) for ref in ins], shape, result, **attrs)
+    return [b.convert(product, dtype)]
 
 
 # ---- from steps to nodes --------------------------------------------------------------------------------------------
