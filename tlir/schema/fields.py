@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tlir.schema.fault import Fault, missing_field, show, suggestion, type_words, unknown_field, wrong_type
+from tlir.schema.fault import Fault, missing_field, show, suggestion, unknown_field, wrong_type
 
 FORMAT = "tlir"
 VERSIONS = (1, 2, 3)
@@ -127,4 +127,4 @@ def flag(value: Any, pointer: str) -> bool | int | str:
         return integer(value, pointer, -MAX_INTEGER - 1)
     if type(value) is str:
         return label(value, pointer)
-    raise Fault("TL0203", f"must be a Boolean, an integer or a string, not {type_words(value)}", pointer)
+    raise wrong_type(value, "a Boolean, an integer or a string", pointer)
