@@ -1,0 +1,241 @@
+"""The kernels as compiled loops: the same functions of a machine, emitted as LLVM code for the host's processor.
+
+``compile_kernel`` needs llvmlite. The loop has no branches on data, so LLVM vectorises it for the widest registers; no
+fast-math flag is set anywhere, and binary64 serves only the estimates of ``division``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as binding
+import numpy as np
+from llvmlite import ir
+
+from tlir.floatlib.format import Format
+from tlir.floatlib.rounding import Rounding
+from tlir.floatlib.soft import kernels
+from tlir.floatlib.soft.machine import Predicate, Real, Word
+from tlir.floatlib.soft.uint import Uint
+from tlir.floatlib.words import Words, word_dtype
+
+_BYTE, _SIZE, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.DoubleType()
+
+
+class LlvmMachine:
+    """Words are values of iN, predicates of i1; every operation adds an instruction at the builder's place."""
+
+    def __init__(self, builder: ir.IRBuilder, bits: int) -> None:
+        self.bits = bits
+        self.builder = builder
+        self.type = ir.IntType(bits)
+
+    def constant(self, value: int) -> Word:
+        return ir.Constant(self.type, value)
+
+    def add(self, x: Word, y: Word) -> Word:
+        return self.builder.add(x, y)
+
+    def subtract(self, x: Word, y: Word) -> Word:
+        return self.builder.sub(x, y)
+
+    def multiply(self, x: Word, y: Word) -> Word:
+        return self.builder.mul(x, y)
+
+    def multiply_wide(self, x: Word, y: Word) -> tuple[Word, Word]:
+        # from 32-bit halves: vector units multiply 32 by 32 bits, and have no high half of a 64-bit product
+        b = self.builder
+        if self.bits == 32:
+            wide = b.mul(b.zext(x, _SIZE), b.zext(y, _SIZE))
+            return b.trunc(wide, self.type), b.trunc(b.lshr(wide, ir.Constant(_SIZE, 32)), self.type)
+        low, half = self.constant(0xFFFFFFFF), self.constant(32)
+        x0, x1, y0, y1 = b.and_(x, low), b.lshr(x, half), b.and_(y, low), b.lshr(y, half)
+        lowest = b.mul(x0, y0)
+        middle = b.add(b.mul(x1, y0), b.lshr(lowest, half))
+        other = b.add(b.mul(x0, y1), b.and_(middle, low))
+        high = b.add(b.add(b.mul(x1, y1), b.lshr(middle, half)), b.lshr(other, half))
+        return b.or_(b.shl(other, half), b.and_(lowest, low)), high
+
+    def and_(self, x: Word, y: Word) -> Word:
+        return self.builder.and_(x, y)
+
+    def or_(self, x: Word, y: Word) -> Word:
+        return self.builder.or_(x, y)
+
+    def xor(self, x: Word, y: Word) -> Word:
+        return self.builder.xor(x, y)
+
+    def shift_left(self, x: Word, count: Word) -> Word:
+        return self.builder.shl(x, count)
+
+    def shift_right(self, x: Word, count: Word) -> Word:
+        return self.builder.lshr(x, count)
+
+    def funnel_left(self, high: Word, low: Word, count: Word) -> Word:
+        return self._funnel("llvm.fshl", high, low, count)
+
+    def funnel_right(self, high: Word, low: Word, count: Word) -> Word:
+        return self._funnel("llvm.fshr", high, low, count)
+
+    def _funnel(self, name: str, high: Word, low: Word, count: Word) -> Word:
+        kind = ir.FunctionType(self.type, [self.type] * 3)
+        return self.builder.call(self.builder.module.declare_intrinsic(name, [self.type], kind), [high, low, count])
+
+    def leading_zeros(self, x: Word) -> Word:
+        return self.builder.ctlz(x, ir.Constant(ir.IntType(1), 0))
+
+    def equal(self, x: Word, y: Word) -> Predicate:
+        return self.builder.icmp_unsigned("==", x, y)
+
+    def less(self, x: Word, y: Word) -> Predicate:
+        return self.builder.icmp_unsigned("<", x, y)
+
+    def select(self, p: Predicate, x: Word, y: Word) -> Word:
+        return self.builder.select(p, x, y)
+
+    def both(self, p: Predicate, q: Predicate) -> Predicate:
+        return self.builder.and_(p, q)
+
+    def either(self, p: Predicate, q: Predicate) -> Predicate:
+        return self.builder.or_(p, q)
+
+    def differ(self, p: Predicate, q: Predicate) -> Predicate:
+        return self.builder.xor(p, q)
+
+    def negation(self, p: Predicate) -> Predicate:
+        return self.builder.not_(p)
+
+    def truth(self, value: bool) -> Predicate:
+        return ir.Constant(ir.IntType(1), int(value))
+
+    def word_of(self, p: Predicate) -> Word:
+        return self.builder.zext(p, self.type)
+
+    def real_of(self, x: Word) -> Real:
+        return self.builder.uitofp(x, _DOUBLE)
+
+    def real_constant(self, value: float) -> Real:
+        return ir.Constant(_DOUBLE, value)
+
+    def real_add(self, x: Real, y: Real) -> Real:
+        return self.builder.fadd(x, y)
+
+    def real_subtract(self, x: Real, y: Real) -> Real:
+        return self.builder.fsub(x, y)
+
+    def real_multiply(self, x: Real, y: Real) -> Real:
+        return self.builder.fmul(x, y)
+
+    def real_divide(self, x: Real, y: Real) -> Real:
+        return self.builder.fdiv(x, y)
+
+    def real_sqrt(self, x: Real) -> Real:
+        sqrt = self.builder.module.declare_intrinsic("llvm.sqrt", [_DOUBLE])
+        return self.builder.call(sqrt, [x])
+
+    def truncate(self, x: Real) -> Word:
+        return self.builder.fptoui(x, self.type)
+
+
+def emit(operation: str, fmt: Format, operands: int, rounding: Rounding, flags: bool, bits: int) -> str:
+    """LLVM IR of a loop over n elements: kernel(n, operand pointers…, result pointer, pointer to uint8 flags)."""
+    storage = word_dtype(fmt).itemsize * 8
+    word = ir.IntType(storage)
+    count = -(-fmt.width // 64) if storage == 64 else 1
+    module = ir.Module("soft")
+    parameters = [_SIZE, *[word.as_pointer()] * (operands + 1), _BYTE.as_pointer()]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), parameters), "kernel")
+    for argument in function.args[1:]:
+        argument.add_attribute("noalias")
+    entry, loop, leave = (function.append_basic_block(name) for name in ("entry", "loop", "leave"))
+    size, pointers, out, out_flags = function.args[0], function.args[1:-2], function.args[-2], function.args[-1]
+    builder = ir.IRBuilder(entry)
+    builder.cbranch(builder.icmp_unsigned("==", size, ir.Constant(_SIZE, 0)), leave, loop)
+    builder.position_at_end(loop)
+    index = builder.phi(_SIZE)
+    index.add_incoming(ir.Constant(_SIZE, 0), entry)
+    machine = LlvmMachine(builder, bits)
+
+    def element(pointer: Any, limb: int) -> Any:
+        place = builder.add(builder.mul(index, ir.Constant(_SIZE, count)), ir.Constant(_SIZE, limb))
+        return builder.gep(pointer, [place], inbounds=True)
+
+    values = []
+    for pointer in pointers:
+        limbs = [builder.load(element(pointer, k)) for k in range(count)]
+        limbs = [builder.zext(limb, machine.type) if storage < bits else limb for limb in limbs]
+        values.append(Uint(machine, limbs, fmt.width))
+    result = getattr(kernels, operation)(machine, fmt, *values, rounding, flags)
+    for k, limb in enumerate(result.word.limbs):
+        builder.store(builder.trunc(limb, word) if storage < bits else limb, element(out, k))
+    if flags:
+        builder.store(builder.trunc(result.flags, _BYTE), builder.gep(out_flags, [index], inbounds=True))
+    following = builder.add(index, ir.Constant(_SIZE, 1))
+    index.add_incoming(following, loop)
+    builder.cbranch(builder.icmp_unsigned("==", following, size), leave, loop)
+    builder.position_at_end(leave)
+    builder.ret_void()
+    return _with_wide_vectors(str(module))
+
+
+def _with_wide_vectors(text: str) -> str:
+    """The module with the function's vectors as wide as the processor has them."""
+    lines = text.splitlines()
+    lines = [line + " #0" if line.startswith("define ") else line for line in lines]
+    return "\n".join([*lines, 'attributes #0 = { nounwind "prefer-vector-width"="512" }'])
+
+
+@lru_cache(maxsize=1)
+def _target() -> Any:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    features = binding.get_host_cpu_features().flatten()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3)
+
+
+_KEPT: list[Any] = []
+
+
+@lru_cache(maxsize=256)
+def compile_kernel(
+    operation: str,
+    fmt: Format,
+    operands: int,
+    rounding: Rounding = Rounding.NEAREST_EVEN,
+    flags: bool = False,
+    bits: int = 64,
+) -> Callable[..., tuple[Words, Words | None]]:
+    """A function of ``operands`` contiguous arrays of words of equal shape that returns the words and the flags."""
+    machine = _target()
+    module = binding.parse_assembly(emit(operation, fmt, operands, rounding, flags, bits))
+    module.verify()
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    passes = binding.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    engine = binding.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    _KEPT.append(engine)
+    address = engine.get_function_address("kernel")
+    call = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * (operands + 2))(address)
+    count = -(-fmt.width // 64)
+
+    def kernel(*arrays: Words, out: Words | None = None) -> tuple[Words, Words | None]:
+        first = arrays[0]
+        shape = first.shape[:-1] if count > 1 else first.shape
+        out = np.empty_like(first) if out is None else out
+        raised = np.empty(shape, np.uint8) if flags else None
+        call(
+            first.size // max(count, 1),
+            *(array.ctypes.data for array in arrays),
+            out.ctypes.data,
+            raised.ctypes.data if raised is not None else None,
+        )
+        return out, raised
+
+    return kernel
