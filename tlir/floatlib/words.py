@@ -44,7 +44,7 @@ def shape_of(fmt: Format, words: Words) -> tuple[int, ...]:
 def to_ints(fmt: Format, words: Words) -> NDArray[Any]:
     """The words as an object array of Python ints, without the limb axis."""
     if limbs(fmt) == 1:
-        return words.astype(object)
+        return np.asarray(words).astype(object)  # of a NumPy scalar, astype alone would give a bare int
     values = words[..., -1].astype(object)
     for limb in range(limbs(fmt) - 2, -1, -1):
         values = (values << 64) | words[..., limb].astype(object)
