@@ -16,8 +16,9 @@ from tlir.schema.fault import Fault, clip, show, step
 MAX_NESTING = 640
 """Lists and objects inside each other: enough for any tree (tlir.ir.tree.MAX_DEPTH), few enough to recurse."""
 
-MAX_SHARED_VALUES = 20_000_000
-"""Values that a document given as Python objects may have, those of shared objects counted every time."""
+_SHARED_VALUES = 500_000
+"""Values of a document of Python objects, those of shared ones counted every time, beyond which they may be no more
+than four times as many as there are: a few objects that hold each other are otherwise a document without end."""
 
 _SCAN_LIMIT = 400_000
 """Tokens the second pass looks at: what keeps the search for the place of an error under a second."""
@@ -77,8 +78,8 @@ def _too_deep(pointer: str = "") -> Fault:
 
 
 def check_nesting(document: Any, shared: bool = False) -> None:
-    """Fault TL0106 where lists and objects lie deeper than ``MAX_NESTING`` or, in a document of Python objects that
-    may be shared or hold themselves (``shared``), where they are more than ``MAX_SHARED_VALUES`` values."""
+    """Fault TL0106 where lists and objects lie deeper than ``MAX_NESTING`` or, in a document of Python objects
+    (``shared``), where they hold themselves or each other so often that reading would not end."""
     if _is_too_deep(document, MAX_NESTING, shared):
         if type(document) is dict:
             for key, value in document.items():
@@ -89,15 +90,17 @@ def check_nesting(document: Any, shared: bool = False) -> None:
 
 def _is_too_deep(document: Any, limit: int, shared: bool) -> bool:
     level = [document] if type(document) in (dict, list) else []
-    values = 0
+    values, allowed = 0, _SHARED_VALUES
     while level:
         if limit == 0:
             return True
         limit -= 1
         if shared:
             values += sum(map(len, level))
-            if values > MAX_SHARED_VALUES:
-                raise Fault("TL0106", f"the document has more than {MAX_SHARED_VALUES} values or holds itself")
+            if values > allowed:
+                allowed = _SHARED_VALUES + 4 * _distinct_values(document)
+            if values > allowed:
+                raise Fault("TL0106", "lists and objects hold each other too often, or themselves")
         level = [
             child
             for container in level
@@ -105,6 +108,19 @@ def _is_too_deep(document: Any, limit: int, shared: bool) -> bool:
             if type(child) is dict or type(child) is list
         ]
     return False
+
+
+def _distinct_values(document: Any) -> int:
+    seen: set[int] = set()
+    values, waiting = 0, [document]
+    while waiting:
+        container = waiting.pop()
+        if id(container) not in seen:
+            seen.add(id(container))
+            values += len(container)
+            children = container.values() if type(container) is dict else container
+            waiting += [child for child in children if type(child) is dict or type(child) is list]
+    return values
 
 
 # ---- the place of an error ------------------------------------------------------------------------------------------
