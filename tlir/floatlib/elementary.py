@@ -14,21 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.floatlib.arb import ArgumentTooLargeError, ElementaryError, PrecisionLimitError
+from tlir.floatlib.elementary_complex import BINARY as COMPLEX_BINARY
+from tlir.floatlib.elementary_complex import UNARY as COMPLEX_UNARY
+from tlir.floatlib.elementary_complex import elementary_complex
 from tlir.floatlib.elementary_scalar import BINARY, UNARY, elementary
 from tlir.floatlib.format import Format
 from tlir.floatlib.words import Words, broadcast, from_ints, limbs, shape_of, to_ints, word_dtype
 
 __all__ = [
+    "COMPLEX_NAMES",
     "NAMES",
     "ArgumentTooLargeError",
     "ElementaryError",
     "PrecisionLimitError",
     "elementary",
+    "elementary_complex",
     "evaluate",
+    "evaluate_complex",
 ]
 
 NAMES = (*UNARY, *BINARY)
 """The real functions."""
+
+COMPLEX_NAMES = (*COMPLEX_UNARY, *COMPLEX_BINARY, "abs")
+"""The complex ones."""
 
 TABLE_BITS = 16
 MAX_TABLES = 64
@@ -55,12 +64,34 @@ def evaluate(name: str, fmt: Format, *operands: Words, flags: bool = False) -> A
     return (words, raised.reshape(shape)) if flags else words
 
 
-def _distinct(fmt: Format, rows: Words, function: Callable[[Sequence[int]], tuple[int, int]]) -> tuple[Words, Flags8]:
-    """Words (elements, limbs) and flags (elements) of a function of rows (elements, operands, limbs), called once for
-    each distinct row."""
+def evaluate_complex(name: str, fmt: Format, *operands: Words, flags: bool = False) -> Any:
+    """The complex function ``name`` of ``COMPLEX_NAMES`` at every element; operands are broadcast against each other.
+
+    Operands and result have a trailing axis of two (real and imaginary words, before the limbs of formats wider than 64
+    bits). "abs" gives an array without it. With ``flags`` the result is (words, flags), the flags without it."""
+    columns = broadcast(fmt, *operands)
+    shape = shape_of(fmt, columns[0])
+    if shape[-1:] != (2,):
+        raise ValueError(f"complex words of {fmt.name} have a last axis of two, not elements of shape {shape}")
+    if name == "abs":
+        parts = np.moveaxis(columns[0], len(shape) - 1, 0)
+        return evaluate("hypot", fmt, parts[0], parts[1], flags=flags)
+    rows = np.concatenate([column.reshape(-1, 2, limbs(fmt)) for column in columns], axis=1)
+
+    def function(row: Sequence[int]) -> tuple[tuple[int, int], int]:
+        return elementary_complex(name, fmt, *zip(row[::2], row[1::2], strict=True))
+
+    words, raised = _distinct(fmt, rows, function)
+    words = words.reshape(columns[0].shape)
+    return (words, raised.reshape(shape[:-1])) if flags else words
+
+
+def _distinct(fmt: Format, rows: Words, function: Callable[[Sequence[int]], tuple[Any, int]]) -> tuple[Words, Flags8]:
+    """Words (elements, results, limbs) and flags (elements) of a function of rows (elements, operands, limbs), called
+    once for each distinct row; it returns one word, or a pair of them."""
     count = rows.shape[0]
     if count == 0:
-        return np.empty((0, limbs(fmt)), dtype=word_dtype(fmt)), np.empty(0, dtype=np.uint8)
+        return np.empty((0, 1, limbs(fmt)), dtype=word_dtype(fmt)), np.empty(0, dtype=np.uint8)
     flat = np.ascontiguousarray(rows.reshape(count, -1))
     keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1)
     if flat.shape[1] == 1:
@@ -68,11 +99,12 @@ def _distinct(fmt: Format, rows: Words, function: Callable[[Sequence[int]], tupl
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     chosen = rows[first]
     arguments = to_ints(fmt, chosen if limbs(fmt) > 1 else chosen[..., 0]).tolist()
-    values = np.empty(len(arguments), dtype=object)
+    values = []
     flags = np.empty(len(arguments), dtype=np.uint8)
     for index, row in enumerate(arguments):
-        values[index], flags[index] = function(row)
-    words = from_ints(fmt, values).reshape(-1, limbs(fmt))
+        word, flags[index] = function(row)
+        values.append(word)
+    words = from_ints(fmt, values).reshape(len(values), -1, limbs(fmt))
     inverse = inverse.reshape(-1)
     return words[inverse], flags[inverse]
 
