@@ -1,0 +1,26 @@
+"""The command line. ``COMMANDS`` is the registry: a command is one line here and one file beside this one."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+COMMANDS: dict[str, str] = {
+    "check": "tlir.cli.check",
+    "run": "tlir.cli.run",
+    "compare": "tlir.cli.compare",
+}
+"""Each command's name and the module whose function ``command`` it is, in the order of ``tlir --help``."""
+
+
+def main() -> NoReturn:
+    """The console script ``tlir``: runs the command line and exits with its code."""
+    import io
+    import sys
+
+    from tlir.cli.group import tlir
+
+    for stream in (sys.stdout, sys.stderr):
+        # a name in an artifact may hold characters that the terminal's encoding does not have
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    tlir.main(prog_name="tlir")

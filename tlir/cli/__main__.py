@@ -1,0 +1,5 @@
+"""``python -m tlir.cli`` is ``tlir``."""
+
+from tlir.cli import main
+
+main()

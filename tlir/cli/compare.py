@@ -1,0 +1,184 @@
+"""``tlir compare``: artifacts against the outputs that their frontend recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tlir.cli.options import chosen_format, error_case, reporting, write_report
+
+if TYPE_CHECKING:
+    from tlir.cli.console import Cell, Output
+    from tlir.cli.formats import Case
+    from tlir.cli.outcome import Outcome
+    from tlir.compare import CompareReport, Element, OutputComparison
+
+
+@click.command("compare", short_help="Compare artifacts with the outputs that the frontend recorded.")
+@reporting(("junit", "github"))
+@click.option("--tolerance", metavar="T", help="Largest absolute difference (the artifact's own, or 2e-5).")
+@click.option("--rtol", metavar="R", default="0", help="Plus R times the recorded absolute value (0).")
+@click.option("--ulps", metavar="N", type=int, help="Largest distance in units in the last place.")
+@click.option("--words", is_flag=True, help="Bits must be equal; NaNs of any payload are.")
+@click.option("--nan-payload", is_flag=True, help="With --words: payloads of NaNs must be equal too.")
+@click.option("--device", metavar="DEVICE", default="reference", help="Where to run (reference).")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    paths: tuple[str, ...],
+    as_json: bool,
+    format: str | None,
+    quiet: bool,
+    tolerance: str | None,
+    rtol: str,
+    ulps: int | None,
+    words: bool,
+    nan_payload: bool,
+    device: str,
+) -> None:
+    """Run artifacts, and all those in folders, on their recorded inputs, and compare every output with the recorded
+    one.
+
+    An element passes if |got - recorded| <= T + R*|recorded|. With --ulps alone it passes if it is at most N numbers
+    of its format away; with --ulps and a tolerance, if either holds. Integers must be equal unless --ulps is given,
+    Booleans always. NaN equals NaN, an infinity only itself, and -0 equals 0 except under --words.
+
+    Exit code: 0 if all pass; otherwise the first of 70, 3 (not a valid artifact), 4 (not possible here) and 1
+    (something differs) that any file gives.
+    """
+    from tlir.api import load
+    from tlir.cli.console import Output
+    from tlir.cli.paths import artifacts
+    from tlir.cli.progress import Progress
+    from tlir.compare import compare
+    from tlir.compare.rule import make_rule
+
+    written = chosen_format(format, as_json)
+    make_rule(tolerance, rtol, ulps, words, nan_payload)  # wrong options are an error before the first file is read
+    files = artifacts(paths)
+    output = Output()
+
+    def examine(file: str) -> CompareReport:
+        graph = load(file).ir
+        progress.expect(len(graph.nodes) * len(graph.samples))
+
+        def evaluate(graph: Any, inputs: Any) -> Sequence[Any]:
+            from tlir.backends import run
+
+            return run(graph, inputs, device=device, observe=lambda node, results: progress.advance())
+
+        return compare(
+            graph,
+            tolerance=tolerance,
+            rtol=rtol,
+            ulps=ulps,
+            words=words,
+            nan_payload=nan_payload,
+            device=device,
+            evaluate=evaluate,
+        )
+
+    debug = bool(ctx.find_root().params.get("debug"))
+    with Progress("comparing", len(files), output) as progress:
+        code = write_report("compare", written, quiet, files, examine, _show, _cases, progress, output, debug)
+    ctx.exit(code)
+
+
+def _show(output: Output, outcome: Outcome[CompareReport]) -> None:
+    report = outcome.report
+    output.line((outcome.file, "heading"), ": ", (outcome.status, outcome.status))
+    if report is None:
+        return
+    output.line((_recorded(report) + f"passes if {report.rule}", "label"), indent=2)
+    several = report.samples > 1
+    headings = ("output", "type", ">sample", ">equal words", ">max ulps", "max abs diff", "max rel diff", "source")
+    output.table(headings, [_row(found, several) for found in report.outputs], indent=2)
+    for found in report.outputs:
+        if not found.ok:
+            _show_failing(output, found, several)
+
+
+def _recorded(report: CompareReport) -> str:
+    producer = report.producer
+    if producer is None:
+        return ""
+    version = f" {producer.frontend_version}" if producer.frontend_version else ""
+    return f"recorded {producer.outputs} by {producer.frontend}{version}; "
+
+
+def _row(found: OutputComparison, several: bool) -> tuple[Cell, ...]:
+    absolute, relative = found.max_absolute, found.max_relative
+    nothing = "–" if found.mismatched else "0"
+    return (
+        (found.name, "" if found.ok else "failed"),
+        str(found.type),
+        str(found.sample) if several else "",
+        f"{found.equal_words} of {found.count}",
+        str(found.ulps) if found.max_ulps else nothing,
+        f"{short(absolute.absolute)} {index_text(absolute)}" if absolute else nothing,
+        f"{short(relative.relative)} {index_text(relative)}" if relative else "",
+        f"{found.source.file}:{found.source.line}" if found.source else "",
+    )
+
+
+def _show_failing(output: Output, found: OutputComparison, several: bool) -> None:
+    sample = f" of sample {found.sample}" if several else ""
+    special = f", {found.mismatched} of them a NaN or infinity on one side only" if found.mismatched else ""
+    line = f": {found.failing} of {found.count} elements{sample} do not pass{special}"
+    output.line((found.name, "failed"), line, indent=2)
+    if found.source:
+        output.line((f"node {found.node} at {found.source}", "label"), indent=4)
+    rows = [
+        (
+            index_text(element) or "(scalar)",
+            element.expected,
+            element.got,
+            element.expected_words,
+            element.got_words,
+            short(element.absolute) if element.absolute is not None else "–",
+            str(element.ulps) if element.ulps is not None else "–",
+        )
+        for element in found.worst
+    ]
+    title = "worst" if found.failing > len(rows) else "index"
+    headings = (title, ">recorded", ">got", ">recorded word", ">got word", ">abs diff", ">ulps")
+    output.table(headings, rows, indent=4)
+
+
+def index_text(element: Element) -> str:
+    """ "[0,3]"; nothing for a scalar."""
+    return f"[{','.join(map(str, element.index))}]" if element.index else ""
+
+
+def short(value: Any) -> str:
+    """A difference with four significant digits; the JSON report has all that it is known to."""
+    if value is None:
+        return ""
+    text = str(value)
+    if text == "inf" or text.startswith("0x"):
+        return text
+    from decimal import Decimal
+
+    return "0" if text == "0.0" else f"{Decimal(text):.4g}".removesuffix(".0")
+
+
+def _cases(outcome: Outcome[CompareReport]) -> Iterator[Case]:
+    from tlir.cli.formats import Case, Remark
+
+    if outcome.report is None:
+        yield error_case(outcome)
+        return
+    several = outcome.report.samples > 1
+    for found in outcome.report.outputs:
+        name = found.name + (f" of sample {found.sample}" if several else "")
+        covered = f"{found.count} elements, {found.equal_words} with equal words, at most {found.ulps} ulps"
+        remarks = []
+        if not found.ok:
+            worst = found.worst[0]
+            message = f"{found.failing} of {found.count} elements do not pass ({outcome.report.rule}); "
+            message += f"{name}{index_text(worst)}: recorded {worst.expected}, got {worst.got}"
+            pointer = f"/samples/{found.sample}/outputs/{found.position}"
+            remarks.append(Remark("error", "mismatch", message, None, found.node, pointer, found.source))
+        yield Case(outcome.file, name, "passed" if found.ok else "failed", covered, tuple(remarks))

@@ -1,0 +1,169 @@
+"""``tlir run``: the outputs of an artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from tlir.cli.console import Output
+    from tlir.ir.graph import Node
+    from tlir.ir.tensor import Tensor
+
+VALUES = 1000
+"""The JSON document has readable values beside the words of outputs of up to so many elements."""
+
+FLAG_NAMES = ("invalid", "divide_by_zero", "overflow", "underflow", "inexact")
+
+
+@click.command("run", short_help="Run an artifact and show its outputs.")
+@click.argument("path", metavar="FILE")
+@click.option(
+    "--input",
+    "given",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="An input: a .npy or .json file, or JSON text (numbers are read exactly; strings such as 0x1.8p3, 1/3 and nan "
+    "too). Inputs that are not given are the sample's.",
+)
+@click.option("--sample", metavar="K", type=int, default=0, help="Which recorded sample's inputs to use (0).")
+@click.option("--device", metavar="DEVICE", default="reference", help="Where to run (reference).")
+@click.option("--words", is_flag=True, help="Show the hexadecimal words in place of the values.")
+@click.option("--flags", is_flag=True, help="Show which nodes raised which IEEE 754 flags at how many elements.")
+@click.option("--output", metavar="FILE", help="Write the outputs to FILE.json, .npz, .npy or .safetensors.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON document with the exact words.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    path: str,
+    given: tuple[str, ...],
+    sample: int,
+    device: str,
+    words: bool,
+    flags: bool,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Run an artifact on its recorded inputs, or on those given, and show its outputs.
+
+    Values are shown as the shortest decimals that read back to the same words; of large outputs the corners, and
+    statistics.
+    """
+    from tlir.api import load
+    from tlir.backends import run
+    from tlir.cli.console import Output, to_json
+    from tlir.cli.group import about
+    from tlir.cli.inputs import gather
+    from tlir.cli.outputs import check_output, require_holdable, write_output
+    from tlir.cli.paths import existing
+    from tlir.cli.progress import Progress
+
+    suffix = check_output(output) if output else ""
+    graph = load(existing(path))
+    names = graph.output_names
+    if output:
+        require_holdable(suffix, names, graph.ir.body.output_types)
+    raised: list[tuple[Node, Any]] = []
+    out = Output()
+    with about(path), Progress("running", len(graph.ir.nodes), out) as progress:
+        results = run(
+            graph.ir,
+            gather(graph, given, sample),
+            device=device,
+            observe=lambda node, values: progress.advance(),
+            flags=(lambda node, bits: raised.append((node, _count(bits)))) if flags else None,
+        )
+    document = _document(path, device, names, results, raised if flags else None)
+    if output:
+        write_output(output, suffix, names, results, document)
+    if as_json:
+        out.raw(to_json(document))
+        return
+    for name, tensor in zip(names, results, strict=True):
+        _show(out, name, tensor, words)
+    if not results:
+        out.line("the graph returns nothing")
+    if flags:
+        _show_flags(out, raised)
+
+
+def _show(output: Output, name: str, tensor: Tensor, words: bool) -> None:
+    from tlir.cli.values import array_text, is_abbreviated, statistics
+
+    heading = ((name, "heading"), f"  {tensor.type}")
+    if not tensor.shape:
+        output.line(*heading, "  ", array_text(tensor, words))
+        return
+    output.line(*heading)
+    output.lines(array_text(tensor, words, None if output.width is None else output.width - 2), indent=2)
+    if is_abbreviated(tensor):
+        parts = "  ".join(f"{key} {value}" for key, value in statistics(tensor).items())
+        output.line((f"{tensor.type.size} elements: {parts}", "label"), indent=2)
+
+
+def _count(bits: Any) -> dict[str, int]:
+    """How many elements raised each flag."""
+    import numpy as np
+
+    from tlir.floatlib.rounding import Flags
+
+    counts = {name: int(np.count_nonzero(bits & int(Flags[name.upper()]))) for name in FLAG_NAMES}
+    return {"elements": int(bits.size), **counts}
+
+
+def _show_flags(output: Output, raised: Sequence[tuple[Node, dict[str, int]]]) -> None:
+    some = [(node, counts) for node, counts in raised if any(counts[name] for name in FLAG_NAMES)]
+    quiet = len(raised) - len(some)
+    output.blank()
+    if some:
+        output.line(("flags", "heading"), ": at how many elements each node raised them")
+        rows = [
+            (
+                str(node),
+                str(node.type),
+                str(counts["elements"]),
+                *(str(counts[name] or "") for name in FLAG_NAMES),
+                f"{node.source.file}:{node.source.line}" if node.source else "",
+            )
+            for node, counts in some
+        ]
+        headings = ("node", "type", ">elements", *(f">{name.replace('_', ' ')}" for name in FLAG_NAMES), "source")
+        output.table(headings, rows, indent=2)
+    if quiet or not some:
+        nodes = "node" if quiet == 1 else "nodes"
+        rest = f"{quiet} {'other ' if some else ''}{nodes} of arithmetic or conversion raised no flag"
+        output.line((rest if raised else "no node computes or converts floating-point numbers", "label"), indent=2)
+
+
+def _document(
+    path: str, device: str, names: Sequence[str], results: Sequence[Tensor], raised: list[tuple[Node, Any]] | None
+) -> dict[str, Any]:
+    from tlir.cli.values import nested, statistics
+    from tlir.schema.words import to_hex
+
+    outputs = []
+    for name, tensor in zip(names, results, strict=True):
+        parts: dict[str, Any] = {
+            "name": name,
+            "dtype": tensor.dtype.name,
+            "shape": list(tensor.shape),
+            "words": to_hex(tensor.words, tensor.type),
+        }
+        if tensor.type.size <= VALUES:
+            parts["values"] = nested(tensor)
+        else:
+            parts["statistics"] = statistics(tensor)
+        outputs.append(parts)
+    document: dict[str, Any] = {"command": "run", "file": path, "device": device, "outputs": outputs}
+    if raised is not None:
+        document["flags"] = [_flags_json(node, counts) for node, counts in raised]
+    return document
+
+
+def _flags_json(node: Node, counts: dict[str, int]) -> dict[str, Any]:
+    parts: dict[str, Any] = {"node": str(node), "dtype": node.type.dtype.name, "shape": list(node.type.shape), **counts}
+    if node.source:
+        parts["source"] = {"file": node.source.file, "line": node.source.line, "function": node.source.function}
+    return parts
