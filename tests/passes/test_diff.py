@@ -358,21 +358,29 @@ def test_ulps_count_the_numbers_in_between(pairs: list[tuple[float, float]]) -> 
     assert found.ulps == max(abs(rank(float(a[k])) - rank(float(b[k]))) for k in differing)
 
 
+NAN, OTHER_NAN = (words("float32", (2,), [word, 5]) for word in (0x7FC00000, 0x7FC00001))
+LARGEST, LEAST = (words("float64", (), [word]) for word in (2**63 - 2**52, 2**64 - 2**52))
+ONE, AFTER_ONE = (
+    Tensor(tensor_type("float128"), np.array([low, 0x3FFF000000000000 + high], np.uint64))
+    for low, high in ((0, 0), (7, 1))
+)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "text"),
     [
-        (words("float32", (2,), [0x7FC00000, 5]), words("float32", (2,), [0x7FC00001, 5]), "1 of 2 words differ, the first at 0, 1 with NaN"),
+        (NAN, OTHER_NAN, "1 of 2 words differ, the first at 0, 1 with NaN"),
         (words("float16", (), [0x8000]), words("float16", (), [0]), "1 of 1 word differ, at most 0 ulp apart"),
-        (words("float64", (), [2**64 - 2**52]), words("float64", (), [2**63 - 2**52]), f"1 of 1 word differ, at most {2**64 - 2**53} ulp apart"),
-        (words("complex64", (1,), [1, 2]), words("complex64", (1,), [1, 3]), "1 of 2 words differ, the first at 1, at most 1 ulp apart"),
+        (LARGEST, LEAST, f"1 of 1 word differ, at most {2**64 - 2**53} ulp apart"),
+        (
+            words("complex64", (1,), [1, 2]),
+            words("complex64", (1,), [1, 3]),
+            "1 of 2 words differ, the first at 1, at most 1 ulp apart",
+        ),
         (words("int8", (), [1]), words("int8", (), [9]), "1 of 1 word differ"),
         (words("float8_e8m0fnu", (), [0xFF]), words("float8_e8m0fnu", (), [3]), "1 of 1 word differ, 1 with NaN"),
-        (
-            Tensor(tensor_type("float128"), np.array([0, 0x3FFF000000000000], np.uint64)),
-            Tensor(tensor_type("float128"), np.array([7, 0x3FFF000000000001], np.uint64)),
-            f"1 of 1 word differ, at most {2**64 + 7} ulp apart",
-        ),
+        (ONE, AFTER_ONE, f"1 of 1 word differ, at most {2**64 + 7} ulp apart"),
     ],
-)  # fmt: skip
+)
 def test_distances_of_particular_words(a: Tensor, b: Tensor, text: str) -> None:
     assert str(distance(a, b)) == text
