@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Capture a PyTorch function as a tlir artifact.
 
-This file stands alone: it needs torch, NumPy and the standard library, so it can be copied into any PyTorch environment.
-From Python::
+This file stands alone: it needs torch, NumPy and the standard library, so it can be copied into any PyTorch
+environment. From Python::
 
     import torch_capture
     artifact = torch_capture.export(model, x)          # a function or an nn.Module, and example arguments
@@ -27,6 +27,7 @@ import copy
 import hashlib
 import importlib.util
 import inspect
+import io
 import json
 import logging
 import math
@@ -249,21 +250,19 @@ class Writer:
         """``tensor.to(dtype)`` as torch's CPU kernels do it.
 
         c10/util/TypeCast.h converts with static_cast and builds the 16-bit and 8-bit formats from float32, so what is
-        wider than float32 rounds twice on its way. A float beyond an integer type's range is what the processor's
-        conversion gives: "indefinite" for signed types and narrow ones, and for uint32 and uint64 the conversion of
-        x, or of x - 2^(bits-1) with the top bit inverted where x is not below 2^(bits-1).
+        wider than float32 rounds twice on its way. A float beyond an integer type's range is undefined there, and what
+        the processor's conversion gives ("indefinite"); unsigned types of 32 and 64 bits take the low bits of int64,
+        uint64 from 2^63 upward the conversion of x - 2^63 with the top bit inverted.
         """
         if value.dtype == dtype:
             return value
         source, target = value.kind, kind_of(dtype)
         if target == "float" and bits_of(dtype) < 32:
-            exact = (
-                source == "bool"
-                or value.dtype in ("float32", *REDUCED)
-                or (source != "float" and bits_of(value.dtype) < 32)
-            )
-            if source == "complex" or not (exact or (source == "float" and bits_of(value.dtype) < 32)):
+            wide = bits_of(value.dtype) >= 32 and value.dtype != "float32"
+            if source == "complex" or wide:
                 value = self.convert(value, "float32")
+            if dtype == "float8_e4m3fn":  # c10/util/Float8_e4m3fn.h saturates, infinities too, and keeps NaN
+                value = _bounded(self, value, -448.0, 448.0)
         if source == "float" and target in ("int", "uint"):
             if target == "uint" and bits_of(dtype) >= 32:
                 return self._to_wide_unsigned(value, dtype)
@@ -271,18 +270,16 @@ class Writer:
         return self.emit("convert", [value], value.shape, dtype)
 
     def _to_wide_unsigned(self, value: Value, dtype: str) -> Value:
-        bits = bits_of(dtype)
-        if value.dtype in REDUCED:  # 2^31 and 2^63 are beyond float16
-            value = self.convert(value, "float32")
-        half = self.full(2.0 ** (bits - 1), value)
-        low = self._signed_bits(value, bits)
-        high = self._signed_bits(self.op("subtract", value, half), bits)
-        high = self.op("xor", high, self.full(1 << (bits - 1), high))
+        low = self.emit("convert", [value], value.shape, "int64", out_of_range="indefinite")
+        low = self.convert(low, dtype)
+        if dtype == "uint32" or value.dtype == "float16":
+            return low
+        half = self.full(2.0**63, value)
+        above = self.op("subtract", value, half)
+        high = self.emit("convert", [above], value.shape, "int64", out_of_range="indefinite")
+        high = self.convert(high, dtype)
+        high = self.op("xor", high, self.full(1 << 63, high))
         return self.select(self.compare("GE", value, half), high, low)
-
-    def _signed_bits(self, value: Value, bits: int) -> Value:
-        signed = self.emit("convert", [value], value.shape, f"int{bits}", out_of_range="indefinite")
-        return self.emit("bitcast_convert", [signed], value.shape, f"uint{bits}")
 
     def broadcast(self, value: Value, shape: Sequence[int]) -> Value:
         """Aligned at the last axis, as torch and NumPy broadcast."""
@@ -617,7 +614,8 @@ def _remainder(w: Writer, a: Any) -> Value:
 def _pow_scalar(w: Writer, a: Any) -> Value:
     """torch's special exponents (native/cpu/PowKernel.cpp, native/Pow.cpp): products, roots and reciprocals.
 
-    float16 goes through float32, bfloat16 rounds each step; other exponents are rounded to the tensor's format.
+    float16 has none and takes the power in float32; bfloat16 rounds each step. Other exponents are rounded to the
+    tensor's format.
     """
     dtype, exponent = w.out[0][1], a.exponent
     value = w.convert(a.self, dtype)
@@ -627,20 +625,15 @@ def _pow_scalar(w: Writer, a: Any) -> Value:
         return value
     if value.kind in ("int", "uint"):
         return w.emit("integer_pow", [value], value.shape, dtype, exponent=int(exponent))
-    special = exponent in (2, 3, -1, -2, 0.5, -0.5)
-    if dtype == "float16" and special:
-        value = w.convert(value, "float32")
-    if exponent in (2, 3, -2):
+    if dtype != "float16" and exponent in (2, 3, -2):
         square = w.op("multiply", value, value)
         power = w.op("multiply", square, value) if exponent == 3 else square
-        result = w.op("divide", w.full(1.0, value), power) if exponent == -2 else power
-    elif exponent == -1:
-        result = w.op("divide", w.full(1.0, value), value)
-    elif special:
-        result = w.op("sqrt" if exponent == 0.5 else "rsqrt", value)
-    else:
-        result = w.op("power", value, w.full(exponent, value))
-    return w.convert(result, dtype)
+        return w.op("divide", w.full(1.0, value), power) if exponent == -2 else power
+    if dtype != "float16" and exponent == -1:
+        return w.op("divide", w.full(1.0, value), value)
+    if dtype != "float16" and exponent in (0.5, -0.5):
+        return w.op("sqrt" if exponent == 0.5 else "rsqrt", value)
+    return w.op("power", value, w.full(exponent, value))
 
 
 @rule("pow.Tensor_Tensor", "pow.Scalar")
@@ -736,6 +729,19 @@ def _lerp(w: Writer, a: Any) -> Value:
     low = w.op("fma", weight, difference, x)
     high = w.op("fma", w.op("subtract", weight, w.full(1.0, weight)), difference, y)
     return w.convert(w.select(near, low, high), dtype)
+
+
+_PRIMS = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negate"}
+
+
+def _prim(w: Writer, a: Any) -> Value:
+    """torch's primitives below ATen: equal shapes and dtypes, no promotion (forward-mode gradients use them)."""
+    dtype = w.out[0][1]
+    operands = [a.self, a.other] if hasattr(a, "other") else [a.self]
+    return w.op(_PRIMS[a.operator], *(w.operand(x, dtype, w.out[0][0]) for x in operands))
+
+
+RULES.update(dict.fromkeys((f"prims.{name}.default" for name in _PRIMS), _prim))
 
 
 # ---- rules: comparison, logic, bits
@@ -1050,6 +1056,51 @@ def _diagonal(w: Writer, a: Any) -> Value:
     return w.slice(flat, flat.rank - 1, start, limit, columns + 1)
 
 
+def _put(w: Writer, value: Value, source: Value, axis: int, start: int, stride: int) -> Value:
+    """``value`` with the elements at start, start + stride, … of an axis replaced by those of ``source``."""
+    size, count = value.shape[axis], source.shape[axis]
+    if not count:
+        return value
+    if stride == 1:
+        parts = [w.slice(value, axis, 0, start), source, w.slice(value, axis, start + count, size)]
+        return w.concatenate([part for part in parts if part.size], axis)
+    low, high, interior = ([0] * value.rank for _ in range(3))
+    low[axis], interior[axis] = start, stride - 1
+    high[axis] = size - start - (count - 1) * stride - 1
+    attrs = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": interior}
+    there = w.full(True, source, "bool")
+    mask = w.emit("pad", [there, w.scalar(False, "bool")], value.shape, "bool", **attrs)
+    spread = w.emit("pad", [source, w.scalar(0, value.dtype)], value.shape, value.dtype, **attrs)
+    return w.select(mask, spread, value)
+
+
+@rule("slice_scatter.default")
+def _slice_scatter(w: Writer, a: Any) -> Value:
+    axis = normal_axis(a.dim, a.self.rank)
+    start, _, stride = slice(a.start, a.end, a.step).indices(a.self.shape[axis])
+    return _put(w, a.self, w.convert(a.src, a.self.dtype), axis, start, stride)
+
+
+@rule("select_scatter.default")
+def _select_scatter(w: Writer, a: Any) -> Value:
+    axis = normal_axis(a.dim, a.self.rank)
+    source = w.reshape(w.convert(a.src, a.self.dtype), kept(a.self.shape, [axis]))
+    return _put(w, a.self, source, axis, normal_axis(a.index, a.self.shape[axis]), 1)
+
+
+@rule("diagonal_scatter.default")
+def _diagonal_scatter(w: Writer, a: Any) -> Value:
+    rank = a.self.rank
+    axes = [normal_axis(d, rank) for d in (a.dim1, a.dim2)]
+    order = [d for d in range(rank) if d not in axes] + axes
+    value = w.transpose(a.self, order)
+    rows, columns = value.shape[-2:]
+    start = max(a.offset, 0) + max(-a.offset, 0) * columns
+    flat = w.reshape(value, [*value.shape[:-2], rows * columns])
+    flat = _put(w, flat, w.convert(a.src, a.self.dtype), flat.rank - 1, start, columns + 1)
+    return w.transpose(w.reshape(flat, value.shape), [order.index(d) for d in range(rank)])
+
+
 # ---- rules: values that are made
 
 
@@ -1068,6 +1119,20 @@ def _full(w: Writer, a: Any) -> Value:
 def _fill(w: Writer, a: Any) -> Value:
     shape, dtype = w.out[0]
     return w.broadcast(w.scalar(int("ones" in a.operator), dtype), shape)
+
+
+@rule("_efficientzerotensor.default")
+def _zero(w: Writer, a: Any) -> Value:
+    shape, dtype = w.out[0]
+    return w.broadcast(w.scalar(0, dtype), shape)
+
+
+@rule("empty.memory_format", "empty_like.default", "empty_permuted.default", "new_empty.default")
+def _empty(w: Writer, a: Any) -> Value:
+    shape, dtype = w.out[0]
+    if math.prod(shape):
+        raise _Refused("its elements are whatever was in memory")
+    return w.broadcast(w.scalar(0, dtype), shape)
 
 
 @rule("arange.start_step", "arange.start", "arange.default")
@@ -1349,13 +1414,12 @@ def _layer_norm(w: Writer, a: Any) -> list[Value | None]:
     return [w.convert(result, dtype), *(w.convert(x, d) for x, (_, d) in zip((mean, rstd), w.out[1:], strict=True))]
 
 
-def _per_channel(w: Writer, x: Value, shape: Sequence[int], dtype: str) -> Value:
-    return w.along(w.convert(x, dtype), shape, [1])
-
-
 @rule("native_group_norm.default")
 def _group_norm(w: Writer, a: Any) -> list[Value | None]:
-    """fma(x, scale, bias) with scale = rstd * weight, bias = fma(-scale, mean, beta): native/cpu/group_norm_kernel.cpp."""
+    """fma(x, scale, bias) with scale = rstd * weight, bias = fma(-scale, mean, beta).
+
+    native/cpu/group_norm_kernel.cpp; 16-bit formats in float32.
+    """
     dtype, shape = a.input.dtype, a.input.shape
     (value,), _ = w.in_float32(dtype, [a.input], shape)
     groups = [a.N, a.group, a.C // a.group, *shape[2:]]
@@ -1374,23 +1438,37 @@ def _group_norm(w: Writer, a: Any) -> list[Value | None]:
     return [w.convert(result, dtype), *moments]
 
 
-@rule("_native_batch_norm_legit_no_training.default")
-def _batch_norm(w: Writer, a: Any) -> list[Value | None]:
-    """fma(x, alpha, beta) with alpha = (1 / sqrt(var + eps)) * weight, beta = fma(-mean, alpha, bias).
+def _normalised_by_channel(w: Writer, a: Any, value: Value, mean: Value, inverse: Value) -> Value:
+    """fma(x, alpha, beta) with alpha = inverse * weight, beta = fma(-mean, alpha, bias).
 
     native/cpu/batch_norm_kernel.cpp, batch_norm_cpu_collect_linear_and_constant_terms.
     """
-    dtype, shape = a.input.dtype, a.input.shape
-    (value,), _ = w.in_float32(dtype, [a.input], shape)
-    mean, variance = (w.convert(x, value.dtype) for x in (a.running_mean, a.running_var))
-    deviation = w.op("sqrt", w.op("add", variance, w.full(a.eps, variance)))
-    alpha = w.op("divide", w.full(1.0, deviation), deviation)
-    if a.weight is not None:
-        alpha = w.op("multiply", alpha, w.convert(a.weight, value.dtype))
+    alpha = w.op("multiply", inverse, w.convert(a.weight, value.dtype)) if a.weight is not None else inverse
     bias = w.full(0.0, mean) if a.bias is None else w.convert(a.bias, value.dtype)
     beta = w.op("fma", w.op("negate", mean), alpha, bias)
-    result = w.op("fma", value, *(_per_channel(w, x, shape, value.dtype) for x in (alpha, beta)))
-    return [w.convert(result, dtype), None, None]
+    result = w.op("fma", value, w.along(alpha, value.shape, [1]), w.along(beta, value.shape, [1]))
+    return w.convert(result, a.input.dtype)
+
+
+@rule("_native_batch_norm_legit_no_training.default", "native_batch_norm.default")
+def _batch_norm(w: Writer, a: Any) -> list[Value | None]:
+    """By the running statistics: inverse = 1 / sqrt(var + eps); 16-bit formats in float32."""
+    if getattr(a, "training", False):
+        raise _Refused("in training it changes its statistics; call .eval() first")
+    (value,), _ = w.in_float32(a.input.dtype, [a.input], a.input.shape)
+    mean, variance = (w.convert(x, value.dtype) for x in (a.running_mean, a.running_var))
+    deviation = w.op("sqrt", w.op("add", variance, w.full(a.eps, variance)))
+    inverse = w.op("divide", w.full(1.0, deviation), deviation)
+    return [_normalised_by_channel(w, a, value, mean, inverse), None, None]
+
+
+@rule("_native_batch_norm_legit.no_stats")
+def _instance_norm(w: Writer, a: Any) -> list[Value | None]:
+    """By the mean and variance of the batch, over every axis but that of the channels."""
+    (value,), _ = w.in_float32(a.input.dtype, [a.input], a.input.shape)
+    axes = [axis for axis in range(value.rank) if axis != 1]
+    mean, inverse = (w.reshape(x, [value.shape[1]]) for x in _moments(w, value, axes, a.eps))
+    return [_normalised_by_channel(w, a, value, mean, inverse), None, None]
 
 
 @rule("gelu.default")
@@ -1689,30 +1767,34 @@ def _math_attention() -> Iterator[None]:
 
 def _trace(flat: _Flat, tensors: Sequence[torch.Tensor]) -> _Traced:
     """torch.export with decompositions; where it cannot trace (gradients), make_fx on the real tensors."""
-    with _quiet(), _math_attention(), _whole_stack_traces():
+    attempts: list[Callable[[], _Traced]] = [
+        lambda: _trace_export(flat, tensors),
+        lambda: _trace_make_fx(flat, tensors, functionalize=True),
+        lambda: _trace_make_fx(flat, tensors, functionalize=False),
+    ]
+    first: Exception | None = None
+    for attempt in attempts:
+        messages = io.StringIO()  # torch prints the unfinished graph of an attempt that fails
         try:
-            with torch.no_grad():
-                return _trace_export(flat, tensors)
+            with _quiet(), _math_attention(), _whole_stack_traces(), contextlib.redirect_stderr(messages):
+                traced = attempt()
         except CaptureError:
             raise
         except Exception as error:  # torch raises errors of many kinds here
             if _depends_on_data(error):
                 raise UnsupportedError([_data_problem(error)]) from None
-            first = error
-        for functionalize in (True, False):
-            try:
-                with contextlib.nullcontext() if not functionalize else torch.no_grad():
-                    return _trace_make_fx(flat, tensors, functionalize)
-            except CaptureError:
-                raise
-            except Exception as error:
-                if _depends_on_data(error):
-                    raise UnsupportedError([_data_problem(error)]) from None
-        raise CaptureError(f"torch cannot trace the function: {_one_line(first)}{_place(first)}") from first
+            first = first or error
+        else:
+            sys.stderr.write(messages.getvalue())
+            traced.module.graph.eliminate_dead_code()
+            return traced
+    assert first is not None
+    raise CaptureError(f"torch cannot trace the function: {_one_line(first)}{_place(first)}") from first
 
 
 def _trace_export(flat: _Flat, tensors: Sequence[torch.Tensor]) -> _Traced:
-    program = torch.export.export(flat, tuple(tensors), strict=False).run_decompositions(decompositions())
+    with torch.no_grad():
+        program = torch.export.export(flat, tuple(tensors), strict=False).run_decompositions(decompositions())
     known, specs = flat.names(), iter(program.graph_signature.input_specs)
     inputs: list[torch.fx.Node] = []
     constants: dict[torch.fx.Node, tuple[torch.Tensor, str | None]] = {}
@@ -1748,7 +1830,9 @@ def _trace_make_fx(flat: _Flat, tensors: Sequence[torch.Tensor], functionalize: 
     options: dict[str, Any] = {"decomposition_table": decompositions(), "tracing_mode": "real"}
     if "record_stack_traces" in inspect.signature(make_fx).parameters:
         options["record_stack_traces"] = True
-    module = make_fx(fn, **options)(*copies)
+    # autograd.grad needs gradients to be recorded, and cannot be functionalized.
+    with torch.set_grad_enabled(not functionalize):
+        module = make_fx(fn, **options)(*copies)
     known = flat.names()
     constants = {}
     for node in module.graph.nodes:
