@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tlir.backends.reference import complex_arithmetic, integers
+from tlir.backends.reference import integers
 from tlir.backends.reference.elementary import elementary
 from tlir.backends.reference.invocation import Evaluator, Invocation
-from tlir.backends.reference.layout import parts
 from tlir.backends.reference.numbers import Carrier, Complexes, numbers
 from tlir.floatlib import arrays, convert
 from tlir.floatlib.format import Format
@@ -57,8 +56,9 @@ def _complex_multiply(call: Invocation) -> Words:
     return arithmetic.store(arithmetic.multiply(a, b))
 
 
-def _complex_abs(call: Invocation) -> Words:
-    return elementary(call, "hypot", call.dtype.component, parts(call.dtype, call.words[0]))
+def _exact_parts(call: Invocation) -> Words:
+    """Complex quotients, roots, signs and magnitudes: each part of the exact result rounded once."""
+    return elementary(call, call.node.op, call.dtype, call.words)
 
 
 def _float_sign(fmt: Format, a: Words, flags: bool = False) -> Any:
@@ -92,7 +92,7 @@ def _integer_pow(call: Invocation) -> Words:
         return power
     ones = np.broadcast_to(arithmetic.store(one), power.shape)
     if isinstance(arithmetic, Complexes):
-        return complex_arithmetic.divide_words(dtype, ones, power, call.flags)
+        return elementary(call, "divide", dtype, (ones, power))
     return call.rounded(arrays.divide, dtype.float_format, ones, power)
 
 
@@ -112,21 +112,21 @@ EVALUATORS: dict[str, Evaluator] = {
     "add": _by_kind(integers.add, arrays.add, _both_parts(arrays.add)),
     "subtract": _by_kind(integers.subtract, arrays.subtract, _both_parts(arrays.subtract)),
     "multiply": _by_kind(integers.multiply, arrays.multiply, _complex_multiply),
-    "divide": _by_kind(integers.divide, arrays.divide, complex_arithmetic.divide),
+    "divide": _by_kind(integers.divide, arrays.divide, _exact_parts),
     "remainder": _by_kind(integers.remainder, arrays.remainder_truncated),
     "maximum": _by_kind(integers.maximum, arrays.maximum, boolean=np.bitwise_or),
     "minimum": _by_kind(integers.minimum, arrays.minimum, boolean=np.bitwise_and),
     "fma": _by_kind(real=arrays.fma),
     "negate": _by_kind(integers.negate, arrays.negate, _both_parts(arrays.negate)),
-    "abs": _by_kind(integers.absolute, arrays.absolute, _complex_abs),
-    "sign": _by_kind(integers.sign, _float_sign, complex_arithmetic.sign),
+    "abs": _by_kind(integers.absolute, arrays.absolute, _exact_parts),
+    "sign": _by_kind(integers.sign, _float_sign, _exact_parts),
     "copysign": _by_kind(real=arrays.copysign),
     "floor": _integral(Rounding.DOWN),
     "ceil": _integral(Rounding.UP),
     "trunc": _integral(Rounding.TOWARD_ZERO),
     "round_nearest_even": _integral(Rounding.NEAREST_EVEN),
     "round_nearest_afz": _integral(Rounding.NEAREST_AWAY),
-    "sqrt": _by_kind(real=arrays.sqrt, complex=complex_arithmetic.sqrt),
+    "sqrt": _by_kind(real=arrays.sqrt, complex=_exact_parts),
     "next_after": _by_kind(real=arrays.next_after),
     "is_finite": lambda call: is_finite(call.dtype.float_format, call.words[0]).astype(np.uint8),
     "integer_pow": _integer_pow,
