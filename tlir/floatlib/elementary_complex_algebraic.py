@@ -22,7 +22,7 @@ from tlir.floatlib.rounding import round_exact, round_quotient, zero_result
 def sqrt(fmt: Format, x: Dyadic, y: Dyadic) -> Pair:
     """The principal root for x and y not zero: sqrt((|z| + |x|) / 2) is one part, |y| over twice that the other."""
     check_gap(x, y)
-    bx, by = abs(x.to_arb()), abs(y.to_arb())
+    bx, by = x.magnitude().to_arb(), y.magnitude().to_arb()
 
     def greater() -> arb:
         return (((bx * bx + by * by).sqrt() + bx) / 2).sqrt()
@@ -41,7 +41,7 @@ def sqrt(fmt: Format, x: Dyadic, y: Dyadic) -> Pair:
 def rsqrt(fmt: Format, x: Dyadic, y: Dyadic) -> Pair:
     """The reciprocal of the principal root for x and y not zero: conj(sqrt z) / |z|."""
     check_gap(x, y)
-    bx, by = abs(x.to_arb()), abs(y.to_arb())
+    bx, by = x.magnitude().to_arb(), y.magnitude().to_arb()
 
     def magnitude() -> arb:
         return (bx * bx + by * by).sqrt()
@@ -75,7 +75,7 @@ def _cosine(fmt: Format, x: Dyadic, y: Dyadic) -> Result:
     if 2 * (-gap - 1) > 2 * fmt.precision + NEAR_BITS:
         exponent = x.exponent - y.exponent
         return round_near_quotient(fmt, x.sign, x.significand, y.significand, exponent, toward_zero=True)
-    bx, by = abs(x.to_arb()), y.to_arb()
+    bx, by = x.magnitude().to_arb(), y.to_arb()
     # only the ratio matters, so exponents are taken relative to y's
     fx, fy = Fraction(x.significand) * Fraction(2) ** (x.exponent - y.exponent), Fraction(y.significand)
     return _algebraic(

@@ -153,7 +153,7 @@ def tanh(fmt: Format, x: Dyadic, y: Dyadic) -> Pair:
 def logistic(fmt: Format, x: Dyadic, y: Dyadic) -> Pair:
     """With f = e**-|x| and d = |1 + f e**iy|**2: (1 + f cos y) / d for x > 0, which differs from 1 by
     -(cos y + f) f / d, and f (f + cos y) / d for x < 0; f sin y / d. d has no cancellation but at its zeros."""
-    bx, by, guard = abs(x.to_arb()), y.to_arb(), reduction_bits(y)
+    bx, by, guard = x.magnitude().to_arb(), y.to_arb(), reduction_bits(y)
     far = x.leading > LARGEST_EXPONENT
     if far and x.sign:
         cosine, sine = angle_signs(y)
