@@ -7,9 +7,10 @@ NO_COLOR, FORCE_COLOR and TERM.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from rich.console import Console
 from rich.text import Text
@@ -30,8 +31,16 @@ STYLES = {
 _LAST_COLUMN = 24
 """Columns that the last cell of a table needs at least where it is wrapped."""
 
+_PIECE = 4096
+
 Cell = str | tuple[str, str]
 """Text, or text with the name of its style."""
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """rich would end the process with exit code 1, which says that something differs."""
+        raise BrokenPipeError
 
 
 class Output:
@@ -40,7 +49,9 @@ class Output:
     def __init__(self, stream: IO[str] | None = None) -> None:
         self.stream = stream or sys.stdout
         self.terminal = self.stream.isatty()
-        self.console = Console(file=self.stream, highlight=False, markup=False, emoji=False, legacy_windows=False)
+        # rich would still write bold and dim where NO_COLOR is set
+        colours: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+        self.console = _Console(file=self.stream, color_system=colours, highlight=False, markup=False, emoji=False)
         self.width: int | None = self.console.width if self.terminal else None
         """Columns that a line should fit, None where there is no such limit."""
 
@@ -58,7 +69,10 @@ class Output:
 
     def raw(self, text: str) -> None:
         """Text for programs, exactly as it is."""
-        self.stream.write(text + "\n")
+        # in pieces: Python drops the error of a broken pipe in the middle of a write longer than its buffer
+        for start in range(0, len(text), _PIECE):
+            self.stream.write(text[start : start + _PIECE])
+        self.stream.write("\n")
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[Cell]], indent: int = 0) -> None:
         """Columns under headings; one whose heading starts with ">" is aligned to the right. Columns that are empty in
