@@ -828,6 +828,12 @@ def _signbit(w: Writer, a: Any) -> Value:
     return w.compare("LT", value, w.full(0, value))
 
 
+@rule("copy.default")
+def _copy(w: Writer, a: Any) -> Value:
+    """What ``self`` holds after src was assigned to all of it."""
+    return w.operand(a.src, *reversed(w.out[0]))
+
+
 @rule("where.self")
 def _where(w: Writer, a: Any) -> Value:
     shape, dtype = w.out[0]
@@ -1127,10 +1133,30 @@ def _zero(w: Writer, a: Any) -> Value:
     return w.broadcast(w.scalar(0, dtype), shape)
 
 
+_SHAPE_ONLY = {
+    "aten.full_like.default",
+    "aten.zeros_like.default",
+    "aten.ones_like.default",
+    "aten.empty_like.default",
+    "aten.new_full.default",
+    "aten.new_zeros.default",
+    "aten.new_ones.default",
+    "aten.copy.default",
+    "aten.fill.Scalar",
+    "aten.fill.Tensor",
+}
+"""Operators that look at the shape and dtype of their first operand, and never at its elements."""
+
+
+@rule("fill.Scalar", "fill.Tensor")
+def _fill_with(w: Writer, a: Any) -> Value:
+    return w.operand(a.value, *reversed(w.out[0]))
+
+
 @rule("empty.memory_format", "empty_like.default", "empty_permuted.default", "new_empty.default")
 def _empty(w: Writer, a: Any) -> Value:
     shape, dtype = w.out[0]
-    if math.prod(shape):
+    if math.prod(shape) and not a.users <= _SHAPE_ONLY:
         raise _Refused("its elements are whatever was in memory")
     return w.broadcast(w.scalar(0, dtype), shape)
 
@@ -2041,7 +2067,10 @@ class _Lowering:
         if write is None:
             raise _Refused("" if not _is_number(node) else "it computes a number from the values of a tensor")
         schema = node.target._schema
-        arguments = {"operator": schema.name.split("::")[1]}
+        arguments: dict[str, Any] = {
+            "operator": schema.name.split("::")[1],
+            "users": {str(user.target) if user.args[:1] == (node,) else "" for user in node.users},
+        }
         for k, parameter in enumerate(schema.arguments):
             default = parameter.default_value if parameter.has_default_value() else None
             given = node.args[k] if k < len(node.args) else node.kwargs.get(parameter.name, default)
