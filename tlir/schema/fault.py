@@ -7,7 +7,6 @@ prints more than a little of a hostile value.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -18,7 +17,6 @@ MAX_SHOWN = 200
 """Characters of one message or pointer; what is longer is cut."""
 
 _VALUE_SHOWN = 60
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _TYPE_WORDS: dict[type, str] = {
     dict: "an object",
     list: "an array",
@@ -64,7 +62,9 @@ def clip(text: str, limit: int = MAX_SHOWN) -> str:
     """The text on one line in printable characters, at most ``limit`` of them, cut in the middle where it is longer."""
     if len(text) > limit:
         text = text[: limit * 2 // 3] + " … " + text[len(text) - limit // 3 + 3 :]
-    return _UNPRINTABLE.sub(lambda match: ascii(match.group())[1:-1], text)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def step(key: Any) -> str:

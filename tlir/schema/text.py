@@ -24,6 +24,7 @@ _SCAN_LIMIT = 400_000
 """Tokens the second pass looks at: what keeps the search for the place of an error under a second."""
 
 _TOKEN = re.compile(r'[ \t\n\r]*+(?:("[^"\\]*+(?:\\.[^"\\]*+)*+")|([{}\[\],:])|([^ \t\n\r"{}\[\],:]++))', re.DOTALL)
+_END = re.compile(r"[ \t\n\r]*+\Z")
 _FRACTION = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _HUGE = re.compile(r"-?[0-9]{4000,}")
 
@@ -38,18 +39,19 @@ def parse(data: bytes) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Fault("TL0102", f"not UTF-8 at byte {error.start}: {error.reason}") from None
+    del data  # the caller has let go of it too: from here on the text alone is in memory
     return parse_text(text)
 
 
 def parse_text(text: str) -> Any:
     """The document that a text holds; a byte order mark at its start is skipped. Faults as ``parse``."""
     text = text.removeprefix("\ufeff")
-    if not text.strip(" \t\r\n"):
+    if not text or text.isspace():
         raise Fault("TL0103", "the text is empty")
     try:
         document = json.loads(text, object_pairs_hook=_object, parse_float=_refuse, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        ends = " (the text ends here; it may have been cut)" if error.pos >= len(text.rstrip()) else ""
+        ends = " (the text ends here; it may have been cut)" if _END.match(text, error.pos) else ""
         raise Fault("TL0103", f"line {error.lineno}, column {error.colno}: {error.msg}{ends}") from None
     except _Refused:
         raise _find_refused(text) from None
