@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+import tracemalloc
 import weakref
 from dataclasses import replace
 from typing import Any
@@ -127,6 +128,42 @@ def test_memory_is_that_of_values_alive_together() -> None:
     assert wide - long >= 35 * type.nbytes
     assert node is not None
     assert node.id == 39
+
+
+LARGE = 50_000
+ORDER = {"comparison_direction": "LT"}
+ARITHMETIC = ["add", "divide", "remainder", "maximum", "next_after"]
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "result", "attrs"),
+    [
+        *((op, [name, name], name, {}) for op in ARITHMETIC for name in ("float32", "float64", "bfloat16")),
+        *((op, [name, name], name, {}) for op in ("add", "divide", "power") for name in ("int8", "int64")),
+        *(("fma", [name] * 3, name, {}) for name in ("float16", "float32")),
+        *(("convert", [a], b, {}) for a, b in (("float64", "bfloat16"), ("int64", "float32"), ("float32", "int8"))),
+        ("iota", [], "float32", {"iota_dimension": 0}),
+        ("compare", ["float64", "float64"], "bool", ORDER),
+        ("reduce_precision", ["float32"], "float32", {"exponent_bits": 5, "mantissa_bits": 10}),
+    ],
+)
+def test_the_estimate_is_not_below_what_is_taken(
+    op: str, operands: list[str], result: str, attrs: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(1)
+    given = []
+    for name in operands:
+        dtype = parse_dtype(name)
+        words = rng.integers(0, 1 << dtype.bits, LARGE, dtype=np.uint64, endpoint=False).astype(dtype.word_dtype)
+        given.append(Tensor(TensorType((LARGE,), dtype), words))
+    graph = single(op, given, tensor_type(f"{result}[{LARGE}]"), attrs)
+    run(graph, given)  # tables and modules are loaded once
+    tracemalloc.start()
+    run(graph, given)
+    _, taken = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    estimate, _ = peak_memory(graph.body)
+    assert taken <= estimate + 100_000
 
 
 def test_shapes_beyond_numpy() -> None:

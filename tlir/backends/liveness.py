@@ -12,8 +12,6 @@ from tlir.ir.types import TensorType
 MAX_AXES = 64
 """Axes of a NumPy array."""
 
-_MOVED = ("shape", "data", "complex_numbers")
-
 
 def last_uses(body: Body) -> list[list[Ref]]:
     """For each node, the values that nothing after it uses: operands of it, and results that are never used."""
@@ -32,11 +30,8 @@ def last_uses(body: Body) -> list[list[Ref]]:
 
 
 def peak_memory(body: Body) -> tuple[int, Node | None]:
-    """About how many bytes the evaluation takes at its peak beside the inputs and constants, and the node where.
-
-    Counted are the values that are alive and the temporaries of one operation: some 24 bytes per element of the result
-    and of the operands where arithmetic is the processor's, and 400, mostly Python integers, where it is the
-    specification's."""
+    """About how many bytes the evaluation takes at its peak beside the inputs and constants, and the node where: the
+    values that are alive, and the temporaries of one operation."""
     dropped = last_uses(body)
     sizes: dict[Ref, int] = {}
     live = peak = 0
@@ -54,17 +49,29 @@ def peak_memory(body: Body) -> tuple[int, Node | None]:
     return peak, worst
 
 
+# Bytes of temporaries per element, measured: NumPy's arithmetic; error-free transformations and roundings from float64;
+# Python integers.
+_NATIVE, _ROUNDED, _SPECIFIED = 40, 240, 400
+
+_ROUNDING = ("fma", "convert", "iota", "reduce_precision", "next_after", "bitcast_convert")
+_EXACT_PARTS = ("divide", "sqrt", "sign", "abs")
+_PROCESSOR = ("float16", "bfloat16", "float32", "float64")
+
+
 def _workspace(body: Body, node: Node) -> int:
     types = (*body.operand_types(node), *node.types)
     family = OPERATIONS[node.op].family
-    if node.op not in ("convert", "iota") and family in _MOVED:
+    if family in ("shape", "complex_numbers"):
         return max(type.nbytes for type in types)
-    per_element = 24 if family != "elementary" and all(_is_native(type) for type in types) else 400
-    return per_element * sum(type.size * type.dtype.components for type in types)
-
-
-def _is_native(type: TensorType) -> bool:
-    return type.dtype.format is None or type.dtype.format.name in ("float16", "bfloat16", "float32", "float64")
+    floats = [type.dtype for type in types if type.dtype.format is not None]
+    by_element = family == "elementary" or (node.op in _EXACT_PARTS and any(dtype.is_complex for dtype in floats))
+    if by_element or any(dtype.bits > 8 and dtype.component.name not in _PROCESSOR for dtype in floats):
+        per_element = _SPECIFIED
+    elif node.op in _ROUNDING and floats:
+        per_element = _ROUNDED
+    else:
+        per_element = _NATIVE
+    return per_element * max(type.size * type.dtype.components for type in types)
 
 
 def fits_numpy(type: TensorType) -> bool:
