@@ -961,6 +961,11 @@ def _tie(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]
 # Reductions and contractions. What JAX leaves out of its jaxpr, the accumulation format, is written into the nodes.
 
 _XLA_WINDOW = 32
+"""Elements that XLA's CPU compiler sums one by one before it starts a new partial sum."""
+
+_WINDOWED_BITS = 16
+"""Sums in formats of up to so many bits are written in XLA's windows, because their words depend on it much more than
+the tolerance of a comparison allows; wider formats declare the default order."""
 
 
 def _reduce(b: Builder, operand: int, axes: Sequence[int], reducer: str, **attrs: Any) -> int:
@@ -1003,7 +1008,7 @@ def _reduce_axes(b: Builder, operand: int, axes: Sequence[int], reducer: str) ->
         raise _Inexpressible("complex numbers have no order")
     if not axes:
         return operand
-    if reducer in ("add", "multiply") and _kind(dtype) == "float" and _BITS[dtype] <= 16:
+    if reducer in ("add", "multiply") and _kind(dtype) == "float" and _BITS[dtype] <= _WINDOWED_BITS:
         return _reduce_in_windows(b, operand, axes, reducer)
     return _reduce(b, operand, axes, reducer)
 
@@ -1035,8 +1040,9 @@ def _body_reducers(body: Any, count: int) -> list[str]:
     named = {"add": "add", "mul": "multiply", **{name: _REDUCERS[name] for name in ("max", "min", "and", "or", "xor")}}
     found = {}
     for equation in body.eqns:
+        variables = {atom for atom in equation.invars if not isinstance(atom, jax_core.Literal)}
         if equation.primitive.name in named:
-            found[equation.outvars[0]] = named[equation.primitive.name], set(equation.invars)
+            found[equation.outvars[0]] = named[equation.primitive.name], variables
     reducers = []
     for k, result in enumerate(body.outvars):
         reducer, combined = (
@@ -1277,7 +1283,9 @@ def export(
 
     Arguments are arrays, numbers, and nested dicts, lists, tuples and named tuples of them; every leaf is an input.
     ``name`` names the artifact, by default as the function is called. With ``trace`` the value of every equation is
-    recorded too. Outputs come from evaluating each equation by itself, or with ``compile`` from ``jax.jit(fn)``.
+    recorded too. Outputs come from evaluating each equation by itself, or with ``compile`` from ``jax.jit(fn)``; the
+    values of a trace always come from the former. (A function whose own keyword arguments have one of these names is
+    bound to them first, with ``functools.partial``.)
 
     Raises UnsupportedError for primitives that cannot be expressed (all of them at once), and CaptureError for
     arguments and results that cannot. What ``fn`` itself raises while it is traced is passed on.
@@ -1430,25 +1438,27 @@ def _external_constants(
     return result
 
 
-# The dtypes that safetensors names itself; every other word is stored as bytes, a complex one as its two parts.
+# The dtypes that safetensors names itself; any other word is stored as U8, a complex one as its two parts.
 _SAFETENSORS = {"bool": "BOOL", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
-_SAFETENSORS |= {f"float{bits}": f"F{bits}" for bits in (16, 32, 64)}
+_SAFETENSORS |= {"complex64": "C64"} | {f"float{bits}": f"F{bits}" for bits in (16, 32, 64)}
 _SAFETENSORS |= {f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 
 
 def _safetensors(tensors: Mapping[str, tuple[str, list[int], bytes]]) -> bytes:
-    """A safetensors file: the length of the header in 8 bytes, the header in JSON, the data of all tensors."""
+    """A safetensors file: the length of the header in 8 bytes, the header in JSON, and the data of all tensors, large
+    words first so that every tensor is aligned."""
     header: dict[str, Any] = {}
     offset = 0
-    for key, (dtype, shape, data) in tensors.items():
+    ordered = sorted(tensors.items(), key=lambda item: (-((_BITS[item[1][0]] + 7) // 8), item[0]))
+    for key, (dtype, shape, data) in ordered:
         stored, sizes = _SAFETENSORS.get(dtype, "U8"), list(shape)
-        if _kind(dtype) == "complex":
-            stored, sizes = _SAFETENSORS[_component(dtype)], [*shape, 2]
+        if dtype == "complex128":
+            stored, sizes = _SAFETENSORS["float64"], [*shape, 2]
         header[key] = {"dtype": stored, "shape": sizes, "data_offsets": [offset, offset + len(data)]}
         offset += len(data)
-    text = json.dumps(header, separators=(",", ":")).encode("utf-8")
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode("utf-8")
     text += b" " * (-len(text) % 8)
-    return b"".join([len(text).to_bytes(8, "little"), text, *(data for _, _, data in tensors.values())])
+    return b"".join([len(text).to_bytes(8, "little"), text, *(data for _, (_, _, data) in ordered)])
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -1597,8 +1607,12 @@ def _run(options: argparse.Namespace) -> str:
         save(artifact, options.output)
     except OSError as error:
         raise _Exit(_USAGE, f"cannot write {options.output}: {error.strerror}") from None
-    inputs, outputs = len(artifact["input_ids"]), len(artifact["output_ids"])
-    return f"{options.output}: {len(artifact['nodes'])} nodes, {inputs} inputs, {outputs} outputs"
+    counts = (("nodes", "node"), ("input_ids", "input"), ("output_ids", "output"))
+    return f"{options.output}: " + ", ".join(_counted(len(artifact[key]), noun) for key, noun in counts)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
