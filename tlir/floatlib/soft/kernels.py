@@ -110,7 +110,7 @@ def multiply(
     return override(m, finite, [*cases, *nan_cases(m, fmt, flags, x, y)])
 
 
-def _normalized(m: Machine, x: Unpacked) -> tuple[Uint, Word]:
+def normalized(m: Machine, x: Unpacked) -> tuple[Uint, Word]:
     """The significand shifted so that its highest bit is set, and by how much; of zero it is a one."""
     if not x.fmt.subnormals:
         return x.significand, m.constant(0)
@@ -122,8 +122,8 @@ def divide(m: Machine, fmt: Format, a: Uint, b: Uint, rounding: Rounding = NEARE
     """a / b."""
     x, y = unpack(m, fmt, a), unpack(m, fmt, b)
     sign = m.differ(x.sign, y.sign)
-    numerator, x_shift = _normalized(m, x)
-    denominator, y_shift = _normalized(m, y)
+    numerator, x_shift = normalized(m, x)
+    denominator, y_shift = normalized(m, y)
     quotient, rest = division.divide(numerator, denominator.with_bit(fmt.precision - 1, y.zero), fmt.precision + 2)
     # both significands lie in [2**(p-1), 2**p): their exponents' difference is that of the quotient's highest bit
     lift = (1 << fmt.exponent_bits) + fmt.precision
@@ -141,7 +141,7 @@ def divide(m: Machine, fmt: Format, a: Uint, b: Uint, rounding: Rounding = NEARE
 def sqrt(m: Machine, fmt: Format, a: Uint, rounding: Rounding = NEAREST_EVEN, flags: bool = False) -> Result:
     """The square root of a."""
     x = unpack(m, fmt, a)
-    significand, shift = _normalized(m, x)
+    significand, shift = normalized(m, x)
     precision = fmt.precision
     # twice the exponent of the root's highest bit, plus one where the exponent is odd
     lift = 2 * (precision + abs(fmt.emin))
@@ -180,9 +180,9 @@ def fma(
     precision = fmt.precision
     sign = m.differ(x.sign, y.sign)
     opposite = m.differ(sign, z.sign)
-    left, x_shift = _normalized(m, x)
-    right, y_shift = _normalized(m, y)
-    added, z_shift = _normalized(m, z)
+    left, x_shift = normalized(m, x)
+    right, y_shift = normalized(m, y)
+    added, z_shift = normalized(m, z)
     # registers of 2p bits and four guard bits: the product's highest bit is one of the top two, the addend's the top
     guard = 4
     bits = 2 * precision + guard

@@ -1,26 +1,27 @@
 """The kernels as compiled loops: the same functions of a machine, emitted as LLVM code for the host's processor.
 
-``compile_kernel`` needs llvmlite. The loop has no branches on data, so LLVM vectorises it for the widest registers; no
-fast-math flag is set anywhere, and binary64 serves only the estimates of ``division``.
+This module needs llvmlite. A loop has no branches on data, so LLVM vectorises it for the widest registers; no fast-math
+flag is set anywhere, and binary64 serves only the estimates of ``division``.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from functools import lru_cache
+from math import prod
+from threading import Lock
 from typing import Any
 
 import llvmlite.binding as binding
 import numpy as np
 from llvmlite import ir
+from numpy.typing import NDArray
 
-from tlir.floatlib.format import Format
-from tlir.floatlib.rounding import Rounding
-from tlir.floatlib.soft import kernels
+from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.soft.machine import Predicate, Real, Word
+from tlir.floatlib.soft.numpy_loop import count_limbs
 from tlir.floatlib.soft.uint import Uint
-from tlir.floatlib.words import Words, word_dtype
+from tlir.floatlib.words import Words, integer_dtype
 
 _BYTE, _SIZE, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.DoubleType()
 
@@ -140,42 +141,46 @@ class LlvmMachine:
         return self.builder.fptoui(x, self.type)
 
 
-def emit(operation: str, fmt: Format, operands: int, rounding: Rounding, flags: bool, bits: int) -> str:
-    """LLVM IR of a loop over n elements: kernel(n, operand pointers…, result pointer, pointer to uint8 flags)."""
-    storage = word_dtype(fmt).itemsize * 8
-    word = ir.IntType(storage)
-    count = -(-fmt.width // 64) if storage == 64 else 1
+def emit(kernel: Kernel) -> str:
+    """LLVM IR of a loop over n elements: loop(n, operand pointers…, result pointer, pointer to uint8 flags)."""
+    machine_type = ir.IntType(kernel.bits)
+    kinds = [ir.IntType(8 * integer_dtype(min(width, 64)).itemsize) for width in (*kernel.operands, kernel.result)]
     module = ir.Module("soft")
-    parameters = [_SIZE, *[word.as_pointer()] * (operands + 1), _BYTE.as_pointer()]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), parameters), "kernel")
+    parameters = [_SIZE, *(kind.as_pointer() for kind in kinds), _BYTE.as_pointer()]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), parameters), "loop")
     for argument in function.args[1:]:
         argument.add_attribute("noalias")
-    entry, loop, leave = (function.append_basic_block(name) for name in ("entry", "loop", "leave"))
-    size, pointers, out, out_flags = function.args[0], function.args[1:-2], function.args[-2], function.args[-1]
+    entry, body, leave = (function.append_basic_block(name) for name in ("entry", "body", "leave"))
+    size, *pointers, out, out_flags = function.args
     builder = ir.IRBuilder(entry)
-    builder.cbranch(builder.icmp_unsigned("==", size, ir.Constant(_SIZE, 0)), leave, loop)
-    builder.position_at_end(loop)
+    builder.cbranch(builder.icmp_unsigned("==", size, ir.Constant(_SIZE, 0)), leave, body)
+    builder.position_at_end(body)
     index = builder.phi(_SIZE)
     index.add_incoming(ir.Constant(_SIZE, 0), entry)
-    machine = LlvmMachine(builder, bits)
+    machine = LlvmMachine(builder, kernel.bits)
 
-    def element(pointer: Any, limb: int) -> Any:
+    def element(pointer: Any, count: int, limb: int) -> Any:
         place = builder.add(builder.mul(index, ir.Constant(_SIZE, count)), ir.Constant(_SIZE, limb))
         return builder.gep(pointer, [place], inbounds=True)
 
+    def resized(value: Any, kind: Any) -> Any:
+        wider = kind.width > value.type.width
+        return value if kind == value.type else (builder.zext if wider else builder.trunc)(value, kind)
+
     values = []
-    for pointer in pointers:
-        limbs = [builder.load(element(pointer, k)) for k in range(count)]
-        limbs = [builder.zext(limb, machine.type) if storage < bits else limb for limb in limbs]
-        values.append(Uint(machine, limbs, fmt.width))
-    result = getattr(kernels, operation)(machine, fmt, *values, rounding, flags)
+    for pointer, width in zip(pointers, kernel.operands, strict=True):
+        count = count_limbs(width)
+        limbs = [builder.load(element(pointer, count, k)) for k in range(count)]
+        values.append(Uint(machine, [resized(limb, machine_type) for limb in limbs], width))
+    result = kernel(machine, *values)
+    count = count_limbs(kernel.result)
     for k, limb in enumerate(result.word.limbs):
-        builder.store(builder.trunc(limb, word) if storage < bits else limb, element(out, k))
-    if flags:
-        builder.store(builder.trunc(result.flags, _BYTE), builder.gep(out_flags, [index], inbounds=True))
+        builder.store(resized(limb, kinds[-1]), element(out, count, k))
+    if kernel.flags:
+        builder.store(builder.trunc(result.flags, _BYTE), element(out_flags, 1, 0))
     following = builder.add(index, ir.Constant(_SIZE, 1))
-    index.add_incoming(following, loop)
-    builder.cbranch(builder.icmp_unsigned("==", following, size), leave, loop)
+    index.add_incoming(following, body)
+    builder.cbranch(builder.icmp_unsigned("==", following, size), leave, body)
     builder.position_at_end(leave)
     builder.ret_void()
     return _with_wide_vectors(str(module))
@@ -197,45 +202,44 @@ def _target() -> Any:
     return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3)
 
 
-_KEPT: list[Any] = []
+_LOCK = Lock()
+_LOOPS: dict[Kernel, tuple[Any, Any]] = {}
+"""Compiled loops, with the engines that own their code."""
 
 
-@lru_cache(maxsize=256)
-def compile_kernel(
-    operation: str,
-    fmt: Format,
-    operands: int,
-    rounding: Rounding = Rounding.NEAREST_EVEN,
-    flags: bool = False,
-    bits: int = 64,
-) -> Callable[..., tuple[Words, Words | None]]:
-    """A function of ``operands`` contiguous arrays of words of equal shape that returns the words and the flags."""
-    machine = _target()
-    module = binding.parse_assembly(emit(operation, fmt, operands, rounding, flags, bits))
-    module.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = True
-    options.slp_vectorization = True
-    passes = binding.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
-    engine = binding.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    _KEPT.append(engine)
-    address = engine.get_function_address("kernel")
-    call = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * (operands + 2))(address)
-    count = -(-fmt.width // 64)
+def is_compiled(kernel: Kernel) -> bool:
+    """Whether the kernel's loop is there already."""
+    return kernel in _LOOPS
 
-    def kernel(*arrays: Words, out: Words | None = None) -> tuple[Words, Words | None]:
-        first = arrays[0]
-        shape = first.shape[:-1] if count > 1 else first.shape
-        out = np.empty_like(first) if out is None else out
-        raised = np.empty(shape, np.uint8) if flags else None
-        call(
-            first.size // max(count, 1),
-            *(array.ctypes.data for array in arrays),
-            out.ctypes.data,
-            raised.ctypes.data if raised is not None else None,
-        )
-        return out, raised
 
-    return kernel
+def _loop(kernel: Kernel) -> Any:
+    with _LOCK:
+        if kernel not in _LOOPS:
+            machine = _target()
+            module = binding.parse_assembly(emit(kernel))
+            module.verify()
+            options = binding.create_pipeline_tuning_options(speed_level=3)
+            options.loop_vectorization = True
+            options.slp_vectorization = True
+            passes = binding.create_pass_builder(machine, options)
+            passes.getModulePassManager().run(module, passes)
+            engine = binding.create_mcjit_compiler(module, machine)
+            engine.finalize_object()
+            pointers = [ctypes.c_void_p] * (len(kernel.operands) + 2)
+            call = ctypes.CFUNCTYPE(None, ctypes.c_int64, *pointers)(engine.get_function_address("loop"))
+            _LOOPS[kernel] = (call, engine)
+        return _LOOPS[kernel][0]
+
+
+def run(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, NDArray[np.uint8] | None]:
+    """Words and flags (None where the kernel has none) of operands of one common shape of elements."""
+    call = _loop(kernel)
+    first = count_limbs(kernel.operands[0])
+    shape = operands[0].shape[:-1] if first > 1 else operands[0].shape
+    count = count_limbs(kernel.result)
+    out = np.empty((*shape, count) if count > 1 else shape, dtype=integer_dtype(min(kernel.result, 64)))
+    flags = np.empty(shape, dtype=np.uint8) if kernel.flags else None
+    arrays = [np.ascontiguousarray(operand) for operand in operands]
+    addresses = [array.__array_interface__["data"][0] for array in (*arrays, out)]
+    call(prod(shape), *addresses, None if flags is None else flags.__array_interface__["data"][0])
+    return out, flags

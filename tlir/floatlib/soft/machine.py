@@ -19,8 +19,8 @@ class Machine(Protocol):
     """Operations of one machine word of ``bits`` bits (32 or 64).
 
     Arithmetic wraps. Shift amounts must be below ``bits``. ``multiply_wide`` gives the low and the high word of a
-    product; ``funnel_left`` the high word of the double word ``high:low`` shifted left, ``funnel_right`` the low word of
-    it shifted right. ``real`` values are binary64 numbers, rounded to nearest even; they only ever serve as estimates
+    product; ``funnel_left`` the high word of the double word ``high:low`` shifted left, ``funnel_right`` the low word
+    of it shifted right. ``real`` values are binary64 numbers, rounded to nearest even; they serve only as estimates
     that exact word arithmetic corrects.
     """
 
