@@ -125,7 +125,7 @@ def _row(found: OutputComparison, several: bool) -> tuple[Cell, ...]:
 
 def _show_failing(output: Output, found: OutputComparison, several: bool) -> None:
     sample = f" of sample {found.sample}" if several else ""
-    special = f", {found.mismatched} of them a NaN or infinity on one side only" if found.mismatched else ""
+    special = f", {found.mismatched} of them a NaN or infinity that does not match" if found.mismatched else ""
     line = f": {found.failing} of {found.count} elements{sample} do not pass{special}"
     output.line((found.name, "failed"), line, indent=2)
     if found.source:

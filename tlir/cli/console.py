@@ -82,8 +82,7 @@ class Output:
         right = [headings[k].startswith(">") for k in kept]
         cells = [[row[k] for k in kept] for row in rows]
         widths = [
-            max(Text(title).cell_len, *(Text(_plain(row[k])).cell_len for row in cells))
-            for k, title in enumerate(titles)
+            max(Text(title).cell_len, *(_text(row[k]).cell_len for row in cells)) for k, title in enumerate(titles)
         ]
         lengths = [*widths[:-1], 0]
         start = indent + sum(lengths) + 2 * (len(widths) - 1)
