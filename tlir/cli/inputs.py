@@ -29,7 +29,7 @@ MAX_FILE = 1 << 30
 """Bytes of the largest ``.json`` file that is read as an input."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}|[+-]?0[xX][0-9a-fA-F]{1,20}")
-_COMPLEX = re.compile(r"(?P<real>.*[^eEpP+-])??(?P<imag>[+-]?[^+-]*(?:[eEpP][+-]?[0-9]+)?)[jJ]")
+_EXPONENT = re.compile(r"[pP]$|(?<![0-9a-fA-FxX.])[0-9.]+[eE]$")
 
 
 class _Number(str):
@@ -191,16 +191,14 @@ def _float(text: str, dtype: DType) -> int:
 
 
 def _complex_parts(text: str) -> list[str]:
+    """Real and imaginary part; the last sign that does not belong to an exponent begins the imaginary one."""
     compact = text.replace(" ", "")
     if not compact.lower().endswith("j"):
         return [compact, "0"]
-    match = _COMPLEX.fullmatch(compact)
-    if match is None:
-        raise _Refused("is not a complex number such as 1.5-0.25j")
-    imaginary = match["imag"]
-    if imaginary in ("", "+", "-"):
-        imaginary += "1"
-    return [match["real"] or "0", imaginary]
+    body = compact[:-1]
+    cut = next((k for k in range(len(body) - 1, 0, -1) if body[k] in "+-" and not _EXPONENT.search(body[:k])), 0)
+    real, imaginary = body[:cut], body[cut:]
+    return [real or "0", imaginary + "1" if imaginary in ("", "+", "-") else imaginary]
 
 
 def _tensor_object(value: dict[str, Any], type: TensorType, name: str) -> Tensor:
@@ -208,11 +206,10 @@ def _tensor_object(value: dict[str, Any], type: TensorType, name: str) -> Tensor
     from tlir.schema.fault import Fault
     from tlir.schema.words import from_base64, from_hex
 
-    found = f"{value.get('dtype')}{value.get('shape')}"
-    if value.get("dtype") != type.dtype.name or [str(size) for size in value.get("shape") or []] != [
-        str(size) for size in type.shape
-    ]:
-        raise UsageError("TL0601", f"input {name!r} is {type}, and a tensor {found} was given")
+    shape = [str(size) for size in value.get("shape") or ()] if isinstance(value.get("shape"), list) else ["?"]
+    if value.get("dtype") != type.dtype.name or shape != [str(size) for size in type.shape]:
+        found = f"{value.get('dtype')}[{','.join(shape)}]"
+        raise UsageError("TL0601", f"input {name!r} is {type}, and a tensor {found[:80]} was given")
     decoders = {"words": from_hex, "base64": from_base64}
     keys = [key for key in decoders if isinstance(value.get(key), str)]
     if len(keys) != 1:
