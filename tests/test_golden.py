@@ -1,4 +1,4 @@
-"""The golden artifacts: recorded frontend outputs, compared by tolerance, and word for word where the frontend is exact."""
+"""The golden artifacts: recorded frontend outputs, compared by tolerance, and by words where the frontend is exact."""
 
 from __future__ import annotations
 

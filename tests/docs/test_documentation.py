@@ -1,8 +1,9 @@
-"""The examples in the documentation are run: sessions give the output they show, Python blocks run, links lead somewhere.
+"""The examples in the documentation are run: sessions give what they show, Python blocks run, links lead somewhere.
 
-A block fenced as ``console`` is a session: lines that start with ``$ `` are commands, run by the shell in one temporary copy of
-the repository's examples, and what follows each is its output, exactly. A block fenced as ``python`` is a program; the blocks of one page
-share their names, and a line ``# prints: text`` says what the program has printed by then since the last such line.
+A block fenced as ``console`` is a session: lines that start with ``$ `` are commands, run by the shell in one temporary
+copy of the repository's examples, and what follows each is its output, exactly. A block fenced as ``python`` is a
+program; the blocks of one page share their names, and a line ``# prints: text`` says what the program has printed by
+then since the last such line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Small programs about single facts of arithmetic, written in both frontends, each with the inputs that show the fact.
 
-Every one of them is exact in its frontend, so the tests compare words: what rounds, rounds once; zeros keep their signs; a
-division is a division.
+Every one of them is exact in its frontend, so the tests compare words: what rounds, rounds once; zeros keep their
+signs; a division is a division.
 """
 
 from __future__ import annotations

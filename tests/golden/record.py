@@ -1,7 +1,7 @@
 """Record the golden artifacts again: the examples of both frontends at a small size, and the programs of `facts.py`.
 
-Run as ``make golden-update``. Folders are written anew, so an artifact whose program is gone goes too. `git diff` then shows
-what a new version of a frontend, or of a capture script, records differently.
+Run as ``make golden-update``. Folders are written anew, so an artifact whose program is gone goes too. `git diff` then
+shows what a new version of a frontend, or of a capture script, records differently.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ def record(frontend: str) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     script = ROOT / "examples" / f"{frontend}_examples.py"
     subprocess.run([sys.executable, script, folder, "--width", "4", "--batch", "2"], check=True, cwd=ROOT)
+    if frontend == "jax":  # the session in the README
+        model = ["examples/model.py:predict", "--args", "examples/model.py:arguments"]
+        command = [sys.executable, "capture/jax_capture.py", *model, "-o", str(folder / "predict.json")]
+        subprocess.run(command, check=True, cwd=ROOT)
     capture = module(ROOT / "capture" / f"{frontend}_capture.py")
     facts = module(GOLDEN / "facts.py")
     for name, function, arguments in facts.programs(frontend):
