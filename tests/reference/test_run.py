@@ -100,6 +100,23 @@ def test_a_small_artifact_that_asks_for_a_terabyte() -> None:
     assert "TiB" in error.message
 
 
+def test_what_a_region_asks_for_counts() -> None:
+    large = tensor_type(f"int64[{1 << 39}]")
+    region = Body(
+        (
+            Node(0, "iota", (), {"iota_dimension": 0}, (large,)),
+            Node(1, "reduce", (Ref(0),), {"reducer": "add", "dimensions": (0,)}, (tensor_type("int64[]"),)),
+        ),
+        (),
+        (Ref(1),),
+    )
+    index = Node(0, "input", (), {}, (tensor_type("int32[]"),))
+    node = Node(1, "case", (Ref(0),), {}, (tensor_type("int64[]"),), regions=(region, region))
+    graph = Graph(Body((index, node), (0,), (Ref(1),)))
+    error = refused(UnsupportedError, "TL0603", graph, [Tensor.from_numpy(np.array(0, np.int32))])
+    assert error.node == "1 case"
+
+
 def test_the_memory_limit_is_the_callers() -> None:
     graph = sum_of_squares()
     error = refused(UnsupportedError, "TL0603", graph, [vector(1, 2, 3)], memory_limit=10)

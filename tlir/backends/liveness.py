@@ -41,7 +41,9 @@ def peak_memory(body: Body) -> tuple[int, Node | None]:
         for k, type in enumerate(node.types):
             sizes[Ref(node.id, k)] = 0 if given else type.nbytes
             live += sizes[Ref(node.id, k)]
-        total = live + (0 if given else _workspace(body, node))
+        # a region's values come and go while its node is evaluated
+        inside = max((peak_memory(region)[0] for region in node.regions), default=0)
+        total = live + inside + (0 if given else _workspace(body, node))
         if total > peak:
             peak, worst = total, node
         for ref in dropped[node.id]:
