@@ -161,7 +161,10 @@ def short(value: Any) -> str:
         return text
     from decimal import Decimal
 
-    return "0" if text == "0.0" else f"{Decimal(text):.4g}".removesuffix(".0")
+    number = Decimal(text)
+    if not number or number.adjusted() >= -4:
+        return f"{number:.4g}".removesuffix(".0")
+    return f"{number:.3e}"
 
 
 def _cases(outcome: Outcome[CompareReport]) -> Iterator[Case]:

@@ -61,17 +61,19 @@ def write_report(
         if format == "text" and not (quiet and outcome.status == "passed"):
             show(output, outcome)
         if outcome.exception is not None and outcome.error is not None:
-            output.stream.flush()
-            if debug and outcome.status == "fault":
-                report(outcome.exception, debug)
-            else:
-                report(outcome.error)
+            with progress.hidden():
+                output.stream.flush()
+                if debug and outcome.status == "fault":
+                    report(outcome.exception, debug)
+                else:
+                    report(outcome.error)
         progress.advance()
     if format == "text":
         if len(files) > 1 or quiet:
             code = exit_code(outcomes)
             output.line((summary(outcomes), "passed" if code == 0 else "failed"))
         return exit_code(outcomes)
+    progress.close()
     found = [case for outcome in outcomes for case in cases(outcome)]
     if format == "json":
         output.raw(to_json(document(command, outcomes)))

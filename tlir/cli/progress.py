@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -34,12 +36,29 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the bar away for good."""
         with self._lock:
             self._closed = True
             if self._timer is not None:
                 self._timer.cancel()
             if self._bar is not None:
                 self._bar.stop()
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """The bar is taken away while something else writes to the terminal."""
+        with self._lock:
+            shown = self._bar is not None and not self._closed
+            if shown:
+                self._bar.stop()
+            try:
+                yield
+            finally:
+                if shown:
+                    self._bar.start()
 
     def _show(self) -> None:
         from rich.console import Console
