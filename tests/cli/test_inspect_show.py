@@ -16,7 +16,7 @@ CONTROL = {chr(code) for code in (*range(9), *range(11, 32), 127)}
 def hostile_squares() -> dict[str, object]:
     """The sum of squares under names that are attacks on a terminal and on a browser."""
     document = squares()
-    attack = "\x1b[2J\u202e</svg></script><script>alert(1)</script>\"'&"
+    attack = "\u202e</svg></script><script>alert(1)</script>\"'&"
     document["name"] = attack
     document["nodes"][0]["name"] = attack
     document["nodes"][1]["source"] = {"file": attack, "line": 1, "function": attack}
@@ -45,6 +45,14 @@ def test_hostile_names_do_not_act(tlir, write, form: str) -> None:
         ElementTree.fromstring(result.stdout)
     if form == "--json":
         assert [node["op"] for node in json.loads(result.stdout)["nodes"]] == ["input", "multiply", "reduce"]
+
+
+def test_control_characters_do_not_pass_the_reader(tlir, write) -> None:
+    document = squares()
+    document["nodes"][0]["name"] = "\x1b[2J"
+    result = tlir("show", write("control.json", document))
+    assert result.exit_code == 3
+    assert "\x1b" not in result.stderr
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -186,7 +186,7 @@ def test_attributes_types_and_defaults() -> None:
     assert list(report.lines()) == [
         "nodes: 0 removed, 0 inserted, 1 changed, 12 the same",
         "~ %10: float32[] = reduce   // model.py:15 f",
-        "    accumulate: none -> pairwise",
+        "    accumulate: sequential -> pairwise",
     ]
     assert diff(graph, replaced(graph, replace(node, attrs=node.attrs | {"accumulate": Accumulate()}))).same
     assert not diff(pairwise, graph).same

@@ -8,6 +8,12 @@ COMMANDS: dict[str, str] = {
     "check": "tlir.cli.check",
     "run": "tlir.cli.run",
     "compare": "tlir.cli.compare",
+    "show": "tlir.cli.show",
+    "diff": "tlir.cli.diff",
+    "info": "tlir.cli.info",
+    "ops": "tlir.cli.ops",
+    "upgrade": "tlir.cli.upgrade",
+    "reorder": "tlir.cli.reorder",
 }
 """Each command's name and the module whose function ``command`` it is, in the order of ``tlir --help``."""
 

@@ -18,7 +18,7 @@ from tlir.passes.distance import Distance, distance
 from tlir.passes.matching import Matching, effective_attributes
 from tlir.passes.render.escape import printable, quoted
 from tlir.passes.render.text import node_line, source_text, type_text
-from tlir.passes.render.values import attribute_text, tensor_text
+from tlir.passes.render.values import accumulate_text, attribute_text, tensor_text
 
 
 @dataclass(frozen=True)
@@ -216,6 +216,8 @@ def _attribute(node: Node, name: str) -> str | None:
     """The attribute's value or default; None where there is neither."""
     operation = OPERATIONS.get(node.op)
     value = node.attrs.get(name)
+    if name == "accumulate":
+        return accumulate_text(value)
     if value is None and operation and name in operation.attributes:
         value = operation.attributes[name].default
     return None if value is None else attribute_text(value)
