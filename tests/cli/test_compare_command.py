@@ -16,7 +16,7 @@ def test_the_sum_of_squares_is_thirty(tlir, write) -> None:
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         f"{path}: passed",
-        "  recorded op-by-op by jax 1.2; passes if |got - recorded| <= 2e-05",
+        "  recorded op-by-op by jax 1.2; passes if |got - recorded| <= 2e-5",
         "  output  type       equal words  max ulps  max abs diff  source",
         "  output  float32[]       1 of 1         0  0             model.py:12",
     ]

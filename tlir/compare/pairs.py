@@ -88,11 +88,11 @@ class FloatPairs:
             exact = np.zeros(self._finite.shape, dtype=object)
             pairs = zip(to_ints(fmt, self.expected[self._finite]), to_ints(fmt, self.got[self._finite]), strict=True)
             exact[self._finite] = [abs(ordinal(fmt, int(a)) - ordinal(fmt, int(b))) for a, b in pairs]
-            return exact.max(axis=1) if self.count else exact[:, 0]
+            return np.asarray(exact.max(axis=1) if self.count else exact[:, 0])
         a, b = (layout.magnitudes(fmt, words).astype(np.uint64) for words in (self.expected, self.got))
         apart = layout.signs(fmt, self.expected) != layout.signs(fmt, self.got)
         distance = np.where(apart, a + b, np.maximum(a, b) - np.minimum(a, b))
-        return np.where(self._finite, distance, np.uint64(0)).max(axis=1, initial=0)
+        return np.asarray(np.where(self._finite, distance, np.uint64(0)).max(axis=1, initial=0))
 
     @cached_property
     def _in_float64(self) -> tuple[Array, Array] | None:
@@ -224,17 +224,17 @@ class IntegerPairs:
     @cached_property
     def ulps(self) -> Array:
         """|got - expected| as uint64."""
-        return np.maximum(self._a, self._b) - np.minimum(self._a, self._b)
+        return np.asarray(np.maximum(self._a, self._b) - np.minimum(self._a, self._b))
 
     @cached_property
     def _magnitude(self) -> Array:
         """|expected| as uint64."""
-        return np.maximum(self._a, self._zero) - np.minimum(self._a, self._zero)
+        return np.asarray(np.maximum(self._a, self._zero) - np.minimum(self._a, self._zero))
 
     def passes(self, rule: Rule) -> Mask:
         """Booleans must be equal under every rule; integers too, unless the rule allows a distance in ulps."""
         if self.dtype.is_bool or rule.ulps is None:
-            return self.ulps == 0
+            return np.asarray(self.ulps == 0)
         return np.asarray(self.ulps <= rule.ulps, dtype=np.bool_)
 
     def absolute(self, k: int) -> Value:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 
 from tlir.compare.exact import Terms, negated, product, scaled, sign
@@ -127,12 +127,8 @@ def exact_number(name: str, value: Number, error: type[TlirError] = UsageError) 
 
 
 def decimal_text(value: Fraction) -> str:
-    """A fraction as a short decimal where it is one, otherwise as a quotient."""
-    if value.denominator == 1 and value < 10**6:
-        return str(value.numerator)
-    text = f"{float(value):.17g}" if float(value) else ""
-    for digits in range(1, 17):
-        short = f"{float(value):.{digits}g}"
-        if float(value) and Fraction(short) == value:
-            return short
-    return text if text and Fraction(text) == value else f"{value.numerator}/{value.denominator}"
+    """A fraction as a decimal where it is a short one, otherwise as a quotient."""
+    number = Context(prec=20).divide(Decimal(value.numerator), Decimal(value.denominator)).normalize()
+    if Fraction(number) != value:
+        return f"{value.numerator}/{value.denominator}"
+    return f"{number:e}" if number and not -5 < number.adjusted() < 6 else f"{number:f}"
