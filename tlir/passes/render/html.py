@@ -18,7 +18,7 @@ from tlir.passes.render.svg import LIMIT, Drawing, draw
 from tlir.passes.render.table import Row, rows
 from tlir.passes.render.text import producer_parts
 
-COLUMNS = ("id", "operation", "operands", "type", "name", "attributes", "source")
+COLUMNS = ("id", "operation", "type", "name", "attributes", "source")
 
 
 def html_text(graph: Graph, limit: int = LIMIT) -> tuple[str, Drawing]:
@@ -62,6 +62,7 @@ def _lines(graph: Graph, drawing: Drawing) -> Iterator[str]:
 
 
 def _row(row: Row) -> str:
-    operation = row.op + (f" → output {', '.join(map(str, row.outputs))}" if row.outputs else "")
-    cells = (row.key, operation, row.operands, row.type, row.name, row.attribute_line, row.source)
+    operation = f"{row.op}({row.operands})" if row.operands else row.op
+    operation += f" → output {', '.join(map(str, row.outputs))}" if row.outputs else ""
+    cells = (row.key, operation, row.type, row.name, row.attribute_line, row.source)
     return f'<tr id="r{xml(row.key)}">' + "".join(f"<td>{xml(cell)}</td>" for cell in cells) + "</tr>"

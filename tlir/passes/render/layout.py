@@ -1,7 +1,7 @@
 """Where the nodes of a graph are drawn: in layers from top to bottom, by the usual steps of a layered drawing.
 
-1. *Ranks*: an operation lies one layer below the lowest of its operands (longest path); what depends on constants only
-   is pulled down to one layer above its first user.
+1. *Ranks*: an operation lies one layer below the lowest of its operands (longest path); what depends on constants
+   only, or on inputs that nothing else uses, is pulled down to one layer above its first user.
 2. *Routes*: a value that is used further down passes through every layer in between, once for all its users.
 3. *Order* within a layer: repeated sweeps down and up sort each layer by the mean position of its neighbours
    (barycentre).
@@ -68,7 +68,8 @@ def layout(
     operands: Sequence[Sequence[int]], sizes: Sequence[tuple[float, float]], inputs: Container[int] = ()
 ) -> Layout:
     """The drawing of nodes 0 … n-1, node i having the operands ``operands[i]``, all less than i, and a box of
-    ``sizes[i]`` (width, height). What depends on ``inputs`` is drawn as high as it goes, the rest beside its users."""
+    ``sizes[i]`` (width, height). What depends on ``inputs`` is drawn high, what only prepares an operand beside its
+    user."""
     if not sizes:
         return Layout({}, (), 0.0, 0.0)
     users: list[list[int]] = [[] for _ in operands]
@@ -88,8 +89,11 @@ def _ranks(operands: Sequence[Sequence[int]], users: Sequence[Sequence[int]], in
     for node, values in enumerate(operands):
         ranks[node] = max((ranks[value] + 1 for value in values), default=0)
         varies[node] = varies[node] or any(varies[value] for value in values)
+    private = []
+    for node, values in enumerate(operands):
+        private.append(not varies[node] or all(private[value] and len(users[value]) == 1 for value in values))
     for node in reversed(range(len(operands))):
-        if users[node] and (not varies[node] or not operands[node]):
+        if users[node] and private[node]:
             ranks[node] = min(ranks[user] for user in users[node]) - 1
     return ranks
 

@@ -43,10 +43,10 @@ th[aria-sort=ascending] button::after{{content:" ▲"}}
 th[aria-sort=descending] button::after{{content:" ▼"}}
 td{{padding:3px 8px;vertical-align:top;border-top:1px solid color-mix(in srgb,var(--line) 35%,transparent);
  overflow-wrap:anywhere;min-width:5ch}}
-td:nth-child(1),td:nth-child(2),td:nth-child(4){{white-space:nowrap}}
-td:nth-child(5),td:nth-child(7){{min-width:14ch}}
-td:nth-child(6){{min-width:24ch}}
-td:nth-child(7){{color:var(--faint)}}
+td:nth-child(1),td:nth-child(3){{white-space:nowrap}}
+td:nth-child(2),td:nth-child(5){{min-width:24ch}}
+td:nth-child(4),td:nth-child(6){{min-width:15ch}}
+td:nth-child(6){{color:var(--faint)}}
 tbody tr{{cursor:pointer}}
 tbody tr:hover{{background:color-mix(in srgb,var(--line) 18%,transparent)}}
 tr.on{{background:color-mix(in srgb,var(--mark) 18%,transparent)!important}}
@@ -70,9 +70,9 @@ tr.on{{background:color-mix(in srgb,var(--mark) 18%,transparent)!important}}
  td:empty{{display:none!important}}
  td:nth-child(1)::before{{content:"%"}}
  td:nth-child(2){{font-weight:bold}}
- td:nth-child(6)::before{{content:"{{"}}
- td:nth-child(6)::after{{content:"}}"}}
- td:nth-child(7){{flex-basis:100%}}
+ td:nth-child(5)::before{{content:"{{"}}
+ td:nth-child(5)::after{{content:"}}"}}
+ td:nth-child(6){{flex-basis:100%}}
 }}
 """
 )
@@ -146,10 +146,10 @@ function select(id, move) {
   row?.classList.add("on");
   node?.classList.add("on");
   if (row) {
-    const [key, op, operands, type, name, attributes, source] = Array.from(row.cells, (cell) => cell.textContent);
+    const [key, op, type, name, attributes, source] = Array.from(row.cells, (cell) => cell.textContent);
     const users = paths.filter((path) => path.dataset.s === id && path.dataset.t).map((path) => "%" + path.dataset.t);
     find("#details").textContent = [
-      `%${key}: ${type} = ${op}` + (operands ? `(${operands})` : ""),
+      `%${key}: ${type} = ${op}`,
       name && `name: ${name}`,
       attributes,
       source && `source: ${source}`,
