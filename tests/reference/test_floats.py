@@ -323,7 +323,8 @@ def test_flags_of_steps_are_joined() -> None:
     [("float32", "bfloat16", 8, 7), ("float16", "float8_e5m2", 5, 2), ("bfloat16", "float8_e5m2", 5, 2)],
 )
 def test_reduce_precision_is_a_conversion(name: str, through: str, exponent_bits: int, mantissa_bits: int) -> None:
-    """To the widths of a narrower IEEE format: ml_dtypes' conversion there and back, with subnormal numbers flushed."""
+    """To the widths of a narrower IEEE format: ml_dtypes' conversion there and back, with subnormal numbers flushed
+    where the exponent is narrower too."""
     native, narrow = np.dtype(getattr(ml_dtypes, name, name)), np.dtype(getattr(ml_dtypes, through))
     fmt = parse_dtype(name).float_format
     if fmt.width == 16:
@@ -335,10 +336,8 @@ def test_reduce_precision_is_a_conversion(name: str, through: str, exponent_bits
         back = words.view(native).astype(np.float32).astype(narrow).astype(np.float32).astype(native)
         size = np.abs(words.view(native).astype(np.float64))
     smallest = float(ml_dtypes.finfo(narrow).smallest_normal)
-    # numbers nearer to the next one below the smallest normal; in bfloat16, whose own normal numbers reach far below,
-    # the next one below is half as far away
-    places = mantissa_bits + (1 if fmt.exponent_bits == exponent_bits else 2)
-    flushed = size < smallest * (1 - 2.0**-places)
+    # numbers nearer to the next one below the smallest normal; the format's own subnormal numbers are not flushed
+    flushed = (size < smallest * (1 - 2.0 ** -(mantissa_bits + 2))) & (fmt.exponent_bits > exponent_bits)
     expected = np.where(np.isnan(back.astype(np.float32)), exact.canonical_nan(fmt), back.view(words.dtype))
     expected = np.where(flushed, words & np.array(fmt.sign_mask, words.dtype), expected)
     operand = Tensor(TensorType(words.shape, parse_dtype(name)), words)

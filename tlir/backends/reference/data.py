@@ -82,10 +82,14 @@ def _reduce_precision(call: Invocation) -> Words:
     negative, nan = signs(fmt, words), is_nan(fmt, words)
     magnitude = bits & number(fmt.magnitude_mask)
     rounded = _round_fraction(fmt, magnitude, call.attr("mantissa_bits"), number)
-    bias = (1 << (call.attr("exponent_bits") - 1)) - 1
     finite = is_finite(fmt, words)
-    overflow = finite & (rounded >= number(_power_of_two(fmt, bias + 1)))
-    underflow = finite & ~overflow & (rounded < number(_power_of_two(fmt, 1 - bias)))
+    if call.attr("exponent_bits") < fmt.exponent_bits:
+        bias = (1 << (call.attr("exponent_bits") - 1)) - 1
+        overflow = finite & (rounded >= number(_power_of_two(fmt, bias + 1)))
+        underflow = finite & ~overflow & (rounded < number(_power_of_two(fmt, 1 - bias)))
+    else:  # the format's own range: its subnormal numbers stay
+        overflow = finite & (rounded > number(fmt.max_finite_magnitude))
+        underflow = np.zeros_like(overflow)
 
     def signed(positive: int, opposite: int) -> Any:
         return np.where(negative, number(opposite), number(positive))

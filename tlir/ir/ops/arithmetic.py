@@ -46,8 +46,8 @@ OPERATIONS = (
     _operation(
         "subtract",
         "lhs rhs",
-        "The difference. Integers wrap modulo 2^bits. Floats: the exact difference rounded once to nearest even; "
-        "x - x is +0 for finite x; inf - inf is NaN. Complex: the parts are subtracted separately.",
+        "The difference. Integers wrap modulo 2^bits. Floats: the exact difference rounded once to nearest even; x - "
+        "x is +0 for finite x; inf - inf is NaN. Complex: the parts are subtracted separately.",
         NUMBERS,
         _NUMBER_WORDS,
     ),
@@ -55,8 +55,8 @@ OPERATIONS = (
         "multiply",
         "lhs rhs",
         "The product. Integers wrap modulo 2^bits. Floats: the exact product rounded once to nearest even; 0 times "
-        "infinity is NaN. Complex: (a + bi)(c + di) has real part a*c - b*d and imaginary part a*d + b*c, each product "
-        "and each sum rounded by itself in the component's format.",
+        "infinity is NaN. Complex: (a + bi)(c + di) has real part a*c - b*d and imaginary part a*d + b*c, each "
+        "product and each sum rounded by itself in the component's format.",
         NUMBERS,
         _NUMBER_WORDS,
     ),
@@ -64,13 +64,11 @@ OPERATIONS = (
         "divide",
         "lhs rhs",
         "The quotient. Integers: truncated toward zero; x / 0 has all bits set (-1, or the largest unsigned value); "
-        "the "
-        "least signed value divided by -1 is itself. Floats: the exact quotient rounded once to nearest even; x / 0 is "
-        "an infinity with the sign of the quotient for x not zero, 0 / 0 and inf / inf are NaN. Complex: where all "
-        "parts are "
-        "finite and the divisor is not zero, each part of the exact quotient rounded once; otherwise, for a divisor "
-        "c + di, "
-        "((a*c + b*d) / (c*c + d*d), (b*c - a*d) / (c*c + d*d)) in real arithmetic with one rounding per step.",
+        "the least signed value divided by -1 is itself. Floats: the exact quotient rounded once to nearest even; x / "
+        "0 is an infinity with the sign of the quotient for x not zero, 0 / 0 and inf / inf are NaN. Complex: where "
+        "all parts are finite and the divisor is not zero, each part of the exact quotient rounded once; otherwise, "
+        "for a divisor c + di, ((a*c + b*d) / (c*c + d*d), (b*c - a*d) / (c*c + d*d)) in real arithmetic with one "
+        "rounding per step.",
         NUMBERS,
         _NUMBER_WORDS,
     ),
@@ -78,10 +76,8 @@ OPERATIONS = (
         "remainder",
         "lhs rhs",
         "The remainder of the division truncated toward zero; it has the sign of lhs. Integers: x rem 0 is x; the "
-        "least "
-        "signed value rem -1 is 0. Floats: lhs - n*rhs exactly, n the quotient truncated; a zero result has the sign "
-        "of "
-        "lhs; x rem inf is x for finite x; x rem 0 and inf rem y are NaN.",
+        "least signed value rem -1 is 0. Floats: lhs - n*rhs exactly, n the quotient truncated; a zero result has the "
+        "sign of lhs; x rem inf is x for finite x; x rem 0 and inf rem y are NaN.",
         _REAL,
         "an integer or floating-point type",
     ),
@@ -113,9 +109,8 @@ OPERATIONS = (
         "negate",
         "operand",
         "The opposite. Signed integers: two's complement, the least value stays; unsigned: 2^bits - x modulo 2^bits. "
-        "Floats: "
-        "the sign bit is inverted and every other bit kept, so -(0) is -0 and a NaN keeps its payload. In formats "
-        "without negative zero, 0 and NaN are kept. Complex: both parts.",
+        "Floats: the sign bit is inverted and every other bit kept, so -(0) is -0 and a NaN keeps its payload. In "
+        "formats without negative zero, 0 and NaN are kept. Complex: both parts.",
         NUMBERS,
         _NUMBER_WORDS,
     ),
@@ -124,8 +119,7 @@ OPERATIONS = (
         "operand",
         "The magnitude. Signed integers: the least value stays. Floats: the sign bit is cleared and every other bit "
         "kept. Complex a + bi: sqrt(a*a + b*b) exact and rounded once, of the component's type; infinite if either "
-        "part is "
-        "infinite, even where the other is NaN.",
+        "part is infinite, even where the other is NaN.",
         NUMBERS,
         _NUMBER_WORDS,
         elementwise(*NUMBERS, result=_absolute),
@@ -133,9 +127,9 @@ OPERATIONS = (
     _operation(
         "sign",
         "operand",
-        "-1, 0 or 1 with the sign of the operand. Floats: a zero keeps its sign, NaN gives the canonical NaN. Complex: "
-        "x / |x| exact, each part rounded once; 0 for 0; the canonical NaN in both parts where a part is NaN or "
-        "infinite.",
+        "-1, 0 or 1 with the sign of the operand. Floats: a zero keeps its sign, NaN gives the canonical NaN. "
+        "Complex: x / |x| exact, each part rounded once; 0 for 0; the canonical NaN in both parts where a part is NaN "
+        "or infinite.",
         NUMBERS,
         _NUMBER_WORDS,
     ),
@@ -149,8 +143,8 @@ OPERATIONS = (
     _operation(
         "floor",
         "operand",
-        "The greatest integral value not above the operand. A zero result has the operand's sign; infinities are kept; "
-        "NaN gives the canonical NaN.",
+        "The greatest integral value not above the operand. A zero result has the operand's sign; infinities are "
+        "kept; NaN gives the canonical NaN.",
         _FLOAT,
         _FLOAT_WORDS,
     ),
@@ -166,8 +160,7 @@ OPERATIONS = (
         "trunc",
         "operand",
         "The integral value next to the operand toward zero. A zero result has the operand's sign; infinities are "
-        "kept; "
-        "NaN gives the canonical NaN.",
+        "kept; NaN gives the canonical NaN.",
         _FLOAT,
         _FLOAT_WORDS,
     ),
@@ -199,8 +192,7 @@ OPERATIONS = (
         "next_after",
         "lhs rhs",
         "The value next to lhs in the direction of rhs; rhs where they are equal (so zeros of different sign give "
-        "rhs); "
-        "the canonical NaN if either is NaN. From a zero: the smallest subnormal with the sign of the direction.",
+        "rhs); the canonical NaN if either is NaN. From a zero: the smallest subnormal with the sign of the direction.",
         _FLOAT,
         _FLOAT_WORDS,
     ),
@@ -218,10 +210,8 @@ OPERATIONS = (
         ("operand",),
         "The operand to a constant integer power by repeated squaring, every product rounded by itself as `multiply` "
         "rounds. For exponent n > 0: from the lowest bit of n upward, keep p = x, x^2, x^4, … (p := p * p between "
-        "bits) and "
-        "an accumulator that is p at the first set bit and accumulator := accumulator * p at each later one. n = 0 "
-        "gives 1. "
-        "n < 0: 1 divided by the power for |n|, as `divide` rounds. Integers take n >= 0 only.",
+        "bits) and an accumulator that is p at the first set bit and accumulator := accumulator * p at each later "
+        "one. n = 0 gives 1. n < 0: 1 divided by the power for |n|, as `divide` rounds. Integers take n >= 0 only.",
         _NUMBER_WORDS,
         _integer_power,
         elementwise_constraints(1, _NUMBER_WORDS)

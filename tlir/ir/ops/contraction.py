@@ -49,16 +49,12 @@ OPERATIONS = (
         "contraction",
         ("lhs", "rhs"),
         "For each index of the batching axes, the free axes of lhs and the free axes of rhs (in this order in the "
-        "result): the sum of "
-        "the products of the elements along the contracting axes, row-major over these as listed. Elements are "
-        "converted to the "
-        "accumulator's dtype (by default the result's); each product is rounded in it, then added, as `multiply` and "
-        "`add` round; with "
-        "`fma` product and addition round once, as `fma` does. The accumulator starts from 0 (so an empty sum is 0) "
-        "and the orders are "
-        "those of `reduce`: sequential, pairwise (over the rounded products; not with fma), blocked(n). The total is "
-        "converted to the "
-        "result's dtype. Integers wrap. bool: and for the product, or for the sum.",
+        "result): the sum of the products of the elements along the contracting axes, row-major over these as listed. "
+        "Elements are converted to the accumulator's dtype (by default the result's); each product is rounded in it, "
+        "then added, as `multiply` and `add` round; with `fma` product and addition round once, as `fma` does. The "
+        "accumulator starts from 0 (so an empty sum is 0) and the orders are those of `reduce`: sequential, pairwise "
+        "(over the rounded products; not with fma), blocked(n). The total is converted to the result's dtype. "
+        "Integers wrap. bool: and for the product, or for the sum.",
         "any type",
         _dot_general,
         {

@@ -62,8 +62,8 @@ OPERATIONS = (
         "control",
         ("operands...",),
         "The operands are the loop's values. As long as the first region gives true for them, they are replaced by "
-        "what the "
-        "second region gives; the result is the values at the end, the operands where the condition is false at once.",
+        "what the second region gives; the result is the values at the end, the operands where the condition is false "
+        "at once.",
         _ANY,
         _while,
         {
@@ -81,8 +81,8 @@ OPERATIONS = (
         "control",
         ("index", "operands..."),
         "The results of one region, its operands given: the region of that number, false and true being 0 and 1; an "
-        "index below 0 or "
-        "beyond the last region takes the last one, as StableHLO has it. The other regions are not evaluated.",
+        "index below 0 or beyond the last region takes the last one, as StableHLO has it. The other regions are not "
+        "evaluated.",
         _ANY,
         _case,
         {
@@ -101,11 +101,9 @@ OPERATIONS = (
         "control",
         ("operands...",),
         "A loop of a fixed number of steps. Operands: num_consts values given to every step, num_carry values that "
-        "each step replaces, and "
-        "tensors of which step i gets slice i of the first axis (from the last to the first with `reverse`). "
-        "Results: the carried values "
-        "after the last step, then the other results of each step stacked along a new first axis at the step's own "
-        "slice.",
+        "each step replaces, and tensors of which step i gets slice i of the first axis (from the last to the first "
+        "with `reverse`). Results: the carried values after the last step, then the other results of each step "
+        "stacked along a new first axis at the step's own slice.",
         _ANY,
         _scan,
         {

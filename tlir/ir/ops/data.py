@@ -72,8 +72,7 @@ OPERATIONS = (
         "data",
         (),
         "Along iota_dimension the values 0, 1, 2, …, the same along every other axis. Integers wrap modulo 2^bits; "
-        "floats are "
-        "rounded once to nearest even, as `convert` from an integer does.",
+        "floats are rounded once to nearest even, as `convert` from an integer does.",
         "an integer, floating-point or complex type",
         _iota,
         {
@@ -86,21 +85,14 @@ OPERATIONS = (
         "convert",
         "data",
         ("operand",),
-        "The value in the declared dtype. Float to float: rounded once to nearest even, overflow as the target "
-        "format has it "
-        "(infinity; NaN in a format without infinities; the largest value in a format with neither), NaN to the "
-        "canonical NaN. "
-        "Integer to float: the exact integer rounded once. Float to integer: truncated toward zero; out of range as "
-        "the "
-        "attribute says: `saturate` gives the nearest value of the type, NaN 0; `indefinite` gives, for types of 32 "
-        "and 64 bits, "
-        "the least signed value's bits out of range and for NaN, and for narrower types the low bits of that "
-        "conversion to "
-        "int32. Integer to integer: the low bits, after sign or zero extension. bool to any: 0 or 1. Any to bool: "
-        "whether "
-        "the value is not zero (NaN is true). Real to complex: with imaginary part +0. Complex to real: the real "
-        "part converted. "
-        "Equal dtypes: the words unchanged.",
+        "The value in the declared dtype. Float to float: rounded once to nearest even, overflow as the target format "
+        "has it (infinity; NaN in a format without infinities; the largest value in a format with neither), NaN to "
+        "the canonical NaN. Integer to float: the exact integer rounded once. Float to integer: truncated toward "
+        "zero; out of range as the attribute says: `saturate` gives the nearest value of the type, NaN 0; "
+        "`indefinite` gives, for types of 32 and 64 bits, the least signed value's bits out of range and for NaN, and "
+        "for narrower types the low bits of that conversion to int32. Integer to integer: the low bits, after sign or "
+        "zero extension. bool to any: 0 or 1. Any to bool: whether the value is not zero (NaN is true). Real to "
+        "complex: with imaginary part +0. Complex to real: the real part converted. Equal dtypes: the words unchanged.",
         "any type",
         _convert,
         {},
@@ -117,9 +109,8 @@ OPERATIONS = (
         "bitcast_convert",
         "data",
         ("operand",),
-        "The same bits read as another dtype. To a narrower dtype, a new last axis counts the parts of each word "
-        "from its least "
-        "significant end; to a wider dtype, the last axis is taken as these parts.",
+        "The same bits read as another dtype. To a narrower dtype, a new last axis counts the parts of each word from "
+        "its least significant end; to a wider dtype, the last axis is taken as these parts.",
         "an integer or floating-point type",
         _bitcast_convert,
         {
@@ -134,11 +125,10 @@ OPERATIONS = (
         "data",
         ("operand",),
         "The operand rounded to nearest even to a significand of mantissa_bits fraction bits (kept where the format "
-        "has no "
-        "more), then, in the exponent range of an IEEE format of exponent_bits bits: values beyond its largest "
-        "finite value's "
-        "binade become infinite, values below its smallest normal value become zeros of the same sign. NaN gives the "
-        "canonical NaN.",
+        "has no more; that of a subnormal as its word has it). Where exponent_bits is less than the format has, it is "
+        "then brought into the exponent range of an IEEE format of exponent_bits bits: values beyond its largest "
+        "finite value's binade become infinite, values below its smallest normal value become zeros of the same sign. "
+        "NaN gives the canonical NaN.",
         "a floating-point type",
         _reduce_precision,
         {"C1": "The operand is a floating-point type."},

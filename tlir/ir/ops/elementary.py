@@ -78,12 +78,10 @@ OPERATIONS = (
         "lhs to the power rhs. Floats: "
         + _ROUNDED
         + "Special cases as IEEE 754 pow: pow(x, ±0) and pow(1, y) are 1 even "
-        "for NaN, pow(-1, ±inf) is 1, a negative finite base with a finite exponent that is not an integer gives "
-        "NaN. Complex: "
-        "the principal value of exp(rhs * log(lhs)), each part rounded once; x^0 is 1; 0^y is 0 for a positive real "
-        "part of "
-        "y, NaN otherwise. Integers wrap modulo 2^bits; a negative exponent gives 1 for base 1, ±1 for base -1, 0 "
-        "otherwise.",
+        "for NaN, pow(-1, ±inf) is 1, a negative finite base with a finite exponent that is not an integer gives NaN. "
+        "Complex: the principal value of exp(rhs * log(lhs)), each part rounded once; x^0 is 1; 0^y is 0 for a "
+        "positive real part of y, NaN otherwise. Integers wrap modulo 2^bits; a negative exponent gives 1 for base 1, "
+        "±1 for base -1, 0 otherwise.",
         "an integer, floating-point or complex type",
         elementwise("int", "uint", "float", "complex"),
         elementwise_constraints(2, "an integer, floating-point or complex type"),

@@ -159,9 +159,8 @@ OPERATIONS = (
         "dynamic_update_slice",
         "indexing",
         ("operand", "update", "start_indices..."),
-        "The operand with the update in place of the slice that starts at the start indices, each clamped to 0 … "
-        "axis size - "
-        "update size.",
+        "The operand with the update in place of the slice that starts at the start indices, each clamped to 0 … axis "
+        "size - update size.",
         "any type; indices integers",
         _dynamic_update_slice,
         _STARTS | {"C3": "The update has the operand's dtype and rank, and no axis larger than the operand's."},
@@ -173,14 +172,10 @@ OPERATIONS = (
         "indexing",
         ("operand", "start_indices"),
         "For each index vector (along index_vector_dim of start_indices), the slice of slice_sizes of the operand "
-        "that starts there: "
-        "entry k of the vector is the start along axis start_index_map[k], 0 along the others, and the batch "
-        "position along "
-        "operand_batching_dims. Collapsed and batching axes are dropped; the rest of the slice lies along "
-        "offset_dims of the result, the "
-        "index space along its other axes. Where a start is below 0 or beyond axis size - slice size: `clip` clamps "
-        "it, `fill` gives "
-        "fill_value in the whole slice.",
+        "that starts there: entry k of the vector is the start along axis start_index_map[k], 0 along the others, and "
+        "the batch position along operand_batching_dims. Collapsed and batching axes are dropped; the rest of the "
+        "slice lies along offset_dims of the result, the index space along its other axes. Where a start is below 0 "
+        "or beyond axis size - slice size: `clip` clamps it, `fill` gives fill_value in the whole slice.",
         "any type; indices integers",
         _gather,
         _SPACE
@@ -208,13 +203,10 @@ OPERATIONS = (
         "scatter",
         "indexing",
         ("operand", "scatter_indices", "updates"),
-        "The operand with the windows of updates applied at the places that the index vectors name (as `gather` "
-        "reads them), one window "
-        "after the other in row-major order of the index space. Each element becomes reducer(element, update), "
-        "`replace` "
-        "taking the update; each step rounds as that operation does. A window that does not lie wholly inside the "
-        "operand: `clip` "
-        "clamps its start, `drop` leaves it out.",
+        "The operand with the windows of updates applied at the places that the index vectors name (as `gather` reads "
+        "them), one window after the other in row-major order of the index space. Each element becomes "
+        "reducer(element, update), `replace` taking the update; each step rounds as that operation does. A window "
+        "that does not lie wholly inside the operand: `clip` clamps its start, `drop` leaves it out.",
         "any type; indices integers",
         _scatter,
         _SPACE

@@ -51,10 +51,8 @@ OPERATIONS = (
         "logic",
         ("lhs", "rhs"),
         "The comparison lhs direction rhs. Floats: 0 equals -0; with NaN only NE is true. With compare_type "
-        "TOTALORDER floats "
-        "are ordered by IEEE 754 totalOrder: -NaN < -inf < … < -0 < 0 < … < inf < NaN, NaNs by payload. bool: false "
-        "< true. "
-        "Complex: equal if both parts are.",
+        "TOTALORDER floats are ordered by IEEE 754 totalOrder: -NaN < -inf < … < -0 < 0 < … < inf < NaN, NaNs by "
+        "payload. bool: false < true. Complex: equal if both parts are.",
         "any type",
         _compare,
         {
@@ -85,8 +83,8 @@ OPERATIONS = (
         "clamp",
         "logic",
         ("min", "operand", "max"),
-        "minimum(maximum(operand, min), max), with the meaning that these have: the canonical NaN where any operand is "
-        "NaN, and max where min exceeds it.",
+        "minimum(maximum(operand, min), max), with the meaning that these have: the canonical NaN where any operand "
+        "is NaN, and max where min exceeds it.",
         "an integer or floating-point type",
         elementwise("int", "uint", "float"),
         elementwise_constraints(3, "an integer or floating-point type"),
@@ -111,9 +109,8 @@ OPERATIONS = (
     _bitwise(
         "shift_right_arithmetic",
         "lhs rhs",
-        "The bits of lhs shifted right by rhs, copies of the top bit entering (also for unsigned types). A shift "
-        "that is "
-        "negative, or the width or more, gives a word of copies of the top bit.",
+        "The bits of lhs shifted right by rhs, copies of the top bit entering (also for unsigned types). A shift that "
+        "is negative, or the width or more, gives a word of copies of the top bit.",
         False,
     ),
     _bitwise("popcnt", "operand", "The number of bits that are set.", False),

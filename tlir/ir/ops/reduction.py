@@ -92,20 +92,14 @@ OPERATIONS = (
         "reduction",
         ("operand",),
         "The elements along the axes named, combined. The accumulator starts from the identity: 0 for add, 1 for "
-        "multiply, false "
-        "or the least value (-inf for floats) for maximum, true or the greatest (inf) for minimum, all bits set for "
-        "and, 0 for or "
-        "and xor; a format without infinities uses its finite extremes. Elements are converted to the accumulator's "
-        "dtype, combined by the operation of that name "
-        "(add, multiply, maximum, …, each rounding as it does), and the total is converted to the result's dtype. "
-        "Order over the "
-        "elements taken row-major over the reduced axes in increasing order of axis: `sequential`: identity, then "
-        "one by one. "
-        "`pairwise`: neighbours 2i and 2i+1 are combined, an odd last element is passed on, and so again until one "
-        "is left, which "
-        "is then combined with the identity. `blocked(n)`: runs of n elements, each accumulated sequentially from "
-        "the identity, "
-        "then the results of the runs sequentially from the identity.",
+        "multiply, false or the least value (-inf for floats) for maximum, true or the greatest (inf) for minimum, "
+        "all bits set for and, 0 for or and xor; a format without infinities uses its finite extremes. Elements are "
+        "converted to the accumulator's dtype, combined by the operation of that name (add, multiply, maximum, …, "
+        "each rounding as it does), and the total is converted to the result's dtype. Order over the elements taken "
+        "row-major over the reduced axes in increasing order of axis: `sequential`: identity, then one by one. "
+        "`pairwise`: neighbours 2i and 2i+1 are combined, an odd last element is passed on, and so again until one is "
+        "left, which is then combined with the identity. `blocked(n)`: runs of n elements, each accumulated "
+        "sequentially from the identity, then the results of the runs sequentially from the identity.",
         "any type; see C2",
         _reduce,
         {

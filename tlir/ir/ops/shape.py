@@ -18,8 +18,7 @@ def _broadcast_in_dim(call: Call) -> tuple[TensorType, ...]:
             raise Violation(
                 "C3",
                 f"operand axis {position} of size {operand.shape[position]} does not broadcast to result axis {axis} "
-                f"of "
-                f"size {result.shape[axis]}",
+                f"of size {result.shape[axis]}",
             )
     return (TensorType(result.shape, operand.dtype),)
 
@@ -120,8 +119,7 @@ OPERATIONS = (
     _operation(
         "broadcast_in_dim",
         "Operand axis i becomes result axis broadcast_dimensions[i]; an axis of size 1 is repeated, and so is "
-        "everything "
-        "along the result axes that are not named.",
+        "everything along the result axes that are not named.",
         _broadcast_in_dim,
         {
             "C1": "broadcast_dimensions has one entry per operand axis.",
@@ -174,10 +172,8 @@ OPERATIONS = (
     _operation(
         "pad",
         "The operand with copies of the padding value: interior_padding of them between neighbours, then "
-        "edge_padding_low before "
-        "and edge_padding_high after along each axis. A negative edge padding removes elements (of the operand or of "
-        "its "
-        "interior padding).",
+        "edge_padding_low before and edge_padding_high after along each axis. A negative edge padding removes "
+        "elements (of the operand or of its interior padding).",
         _pad,
         {
             "C1": "padding_value is a scalar of the operand's dtype.",

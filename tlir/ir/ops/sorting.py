@@ -8,8 +8,7 @@ from tlir.ir.types import TensorType
 
 _ORDER = (
     "Floats are ordered as values, -0 equal to 0, and every NaN after all numbers whatever its sign; complex numbers "
-    "by real part, "
-    "then imaginary part; false before true."
+    "by real part, then imaginary part; false before true."
 )
 
 
@@ -40,8 +39,8 @@ OPERATIONS = (
         "sort",
         "sorting",
         ("operands...",),
-        "The operands rearranged together along dimension so that the first num_keys of them ascend "
-        "lexicographically (descend with "
+        "The operands rearranged together along dimension so that the first num_keys of them ascend lexicographically "
+        "(descend with "
         "`descending`); elements with equal keys keep their order, in both directions. " + _ORDER + " Words are "
         "moved unchanged.",
         "any type",

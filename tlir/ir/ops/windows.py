@@ -148,11 +148,9 @@ OPERATIONS = (
         "cumulative",
         "windows",
         ("operand",),
-        "Along dimension, element i is the elements 0 … i combined one by one from the first (with `reverse` from "
-        "the last down to i), "
-        "as `reduce` combines them in sequential order from the identity, in the accumulator's dtype, each total "
-        "converted to the "
-        "result's dtype.",
+        "Along dimension, element i is the elements 0 … i combined one by one from the first (with `reverse` from the "
+        "last down to i), as `reduce` combines them in sequential order from the identity, in the accumulator's "
+        "dtype, each total converted to the result's dtype.",
         "as `reduce`",
         _cumulative,
         {
@@ -173,11 +171,9 @@ OPERATIONS = (
         "windows",
         ("operand",),
         "Windows of window_dimensions at every window_strides-th place of the operand, whose neighbours are first "
-        "parted by "
-        "base_dilations - 1 holes and whose ends are then padded (a negative padding cuts off); the elements of a "
-        "window are "
-        "window_dilations apart. Each window is combined as `reduce` does; holes and padding hold the identity and "
-        "take part in the order.",
+        "parted by base_dilations - 1 holes and whose ends are then padded (a negative padding cuts off); the "
+        "elements of a window are window_dilations apart. Each window is combined as `reduce` does; holes and padding "
+        "hold the identity and take part in the order.",
         "as `reduce`",
         _reduce_window,
         {
@@ -199,10 +195,9 @@ OPERATIONS = (
         "windows",
         ("operand", "source"),
         "For each window of the padded operand (as reduce_window has it, padding never selected), the place of its "
-        "first greatest (`GE`) or least (`LE`) "
-        "element in row-major order, NaN winning both; a result of zeros in the operand's shape, to which the "
-        "source's element of each window is "
-        "added at that place, one window after the other in row-major order.",
+        "first greatest (`GE`) or least (`LE`) element in row-major order, NaN winning both; a result of zeros in the "
+        "operand's shape, to which the source's element of each window is added at that place, one window after the "
+        "other in row-major order.",
         "an integer or floating-point type",
         _select_and_scatter,
         {
@@ -216,18 +211,14 @@ OPERATIONS = (
         "convolution",
         "windows",
         ("lhs", "rhs"),
-        "The sum of products of a window of lhs with the kernel rhs, at every place. lhs_dimensions names the axes "
-        "of lhs that are batch, feature and "
-        "space; rhs_dimensions those of rhs that are output feature, input feature and space; output_dimensions "
-        "those of the result that are "
-        "batch, feature and space. lhs is dilated by lhs_dilation and padded with zeros, the kernel dilated by "
-        "rhs_dilation and reversed along the axes "
-        "of window_reversal. With feature groups, each run of outputs sees its run of features; with batch groups, "
-        "each run of outputs sees its "
-        "run of the batch. For each output the products run over the input features of the group, then the window "
-        "row-major (as if contracted over "
-        "the axes [feature, space…] in this order), those with padding and holes included as products with +0, "
-        "accumulated as `dot_general` does.",
+        "The sum of products of a window of lhs with the kernel rhs, at every place. lhs_dimensions names the axes of "
+        "lhs that are batch, feature and space; rhs_dimensions those of rhs that are output feature, input feature "
+        "and space; output_dimensions those of the result that are batch, feature and space. lhs is dilated by "
+        "lhs_dilation and padded with zeros, the kernel dilated by rhs_dilation and reversed along the axes of "
+        "window_reversal. With feature groups, each run of outputs sees its run of features; with batch groups, each "
+        "run of outputs sees its run of the batch. For each output the products run over the input features of the "
+        "group, then the window row-major (as if contracted over the axes [feature, space…] in this order), those "
+        "with padding and holes included as products with +0, accumulated as `dot_general` does.",
         "an integer, floating-point or complex type",
         _convolution,
         {
