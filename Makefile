@@ -39,9 +39,10 @@ golden: $(VENV)/.test ## compare every golden artifact through the command line
 golden-update: $(VENV)/.test ## record the golden artifacts again with the installed frontends
 	$(BIN)/python $(GOLDEN)/record.py
 
-docs: $(VENV)/.test ## generate docs/ops.md and the JSON Schemas again
+docs: $(VENV)/.test ## generate docs/ops.md, the JSON Schemas and the output of the sessions in the documentation again
 	$(BIN)/tlir ops --markdown > docs/ops.md
 	$(BIN)/python -m tlir.schema.generate
+	$(BIN)/python tests/docs/sessions.py
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info

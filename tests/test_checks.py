@@ -52,7 +52,7 @@ def test_a_good_graph_passes_and_says_what_was_covered() -> None:
         "broadcasts": "passed",
         "constants": "not applicable",
     }
-    assert report.checks[0].covered == "4 nodes, 2 inputs, 1 outputs, 0 samples"
+    assert report.checks[0].covered == "4 nodes, 2 inputs, 1 output, 0 samples"
     assert report.checks[1].covered == "4 nodes of 3 operations; 4 float32"
 
 

@@ -8,10 +8,7 @@ then since the last such line.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
@@ -19,52 +16,17 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+sys.path.insert(0, str(Path(__file__).parent))
+
+from sessions import PAGES, blocks, furnish, run, session_steps
+
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
-
-
-def blocks(page: Path, language: str) -> list[str]:
-    return [text for kind, text in _BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language]
-
-
-def session_steps(text: str) -> list[tuple[str, str]]:
-    """The commands of a session, each with the output shown below it. A command ending in a backslash goes on."""
-    steps: list[tuple[str, list[str]]] = []
-    continued = False
-    for line in text.splitlines():
-        if line.startswith("$ "):
-            steps.append((line[2:], []))
-        elif continued:
-            steps[-1] = (steps[-1][0] + "\n" + line, [])
-        else:
-            steps[-1][1].append(line)
-        continued = bool(steps) and not steps[-1][1] and steps[-1][0].endswith("\\")
-    return [(command, "\n".join(output).strip()) for command, output in steps]
 
 
 @pytest.fixture
 def workplace(tmp_path: Path) -> Path:
-    """A folder with what a session may name: the artifacts, the examples and the capture scripts."""
-    for name in ("examples", "capture"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "tests" / "golden", tmp_path / "tests" / "golden")
+    furnish(tmp_path)
     return tmp_path
-
-
-def run(command: str, folder: Path) -> str:
-    environment = os.environ | {
-        "PATH": str(Path(sys.executable).parent) + os.pathsep + os.environ["PATH"],
-        "COLUMNS": "100",
-        "NO_COLOR": "1",
-        "PYTHONWARNINGS": "ignore",
-        "JAX_PLATFORMS": "cpu",
-    }
-    done = subprocess.run(
-        command, shell=True, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300
-    )
-    return "\n".join(line.rstrip() for line in done.stdout.decode().splitlines()).strip()
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=lambda page: page.name)

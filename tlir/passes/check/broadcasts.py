@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tlir.ir.graph import Body, Graph, Node
 from tlir.ir.ops import OPERATIONS
-from tlir.passes.check.report import Check, Finding
+from tlir.passes.check.report import Check, Finding, counted
 
 _ELEMENTWISE = {"arithmetic", "elementary", "logic", "complex_numbers"}
 
@@ -33,7 +33,7 @@ def check_broadcasts(graph: Graph) -> Check:
     if not total:
         return Check("broadcasts", "not applicable", "no broadcast_in_dim")
     biases = sum(1 for note in notes if note.rule == "bias-broadcast")
-    return Check("broadcasts", "passed", f"{total} broadcasts, {biases} of them of a bias", tuple(notes))
+    return Check("broadcasts", "passed", f"{counted(total, 'broadcast')}, {biases} of a bias", tuple(notes))
 
 
 def _describe(body: Body, node: Node, users: list[Node]) -> list[Finding]:

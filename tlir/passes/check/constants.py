@@ -6,7 +6,7 @@ import numpy as np
 
 from tlir.ir.graph import Graph
 from tlir.ir.tensor import Tensor
-from tlir.passes.check.report import Check, Finding
+from tlir.passes.check.report import Check, Finding, counted
 
 CHUNK = 1 << 22
 """Words looked at together, so that a constant of any size is checked in a few megabytes of memory."""
@@ -46,5 +46,6 @@ def check_constants(graph: Graph) -> Check:
         for rule, count, what in (("infinite-constant", infinities, "infinite"), ("nan-constant", nans, "NaN")):
             if count:
                 notes.append(Finding.note(rule, f"{count} of {tensor.type.size} values are {what}", node))
-    covered = f"{len(constants)} constants, {total} elements: word counts, canonical words, non-finite values"
+    covered = f"{counted(len(constants), 'constant')}, {counted(total, 'element')}: "
+    covered += "word counts, canonical words, non-finite values"
     return Check("constants", "passed", covered, tuple(notes))

@@ -89,3 +89,8 @@ def failed(name: str, covered: str, errors: list[ArtifactError], notes: list[Fin
     """The check that ended with these errors: failed if there is one, passed otherwise."""
     findings = (*(Finding.error(error) for error in errors), *(notes or ()))
     return Check(name, "failed" if errors else "passed", covered, findings)
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: "1 node", "2 nodes"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

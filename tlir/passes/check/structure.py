@@ -5,7 +5,7 @@ from __future__ import annotations
 from tlir.errors import ArtifactError
 from tlir.ir.graph import Body, Graph
 from tlir.ir.verify import verify_structure
-from tlir.passes.check.report import Check, Finding, failed
+from tlir.passes.check.report import Check, Finding, counted, failed
 
 
 def live_nodes(body: Body) -> set[int]:
@@ -24,8 +24,9 @@ def check_structure(graph: Graph) -> Check:
     """Whether ids, order, arity, inputs, outputs and samples hold together; dead nodes and unused inputs as notes."""
     body = graph.body
     inner = sum(1 for _ in body.walk()) - len(body.nodes)
-    covered = f"{len(body.nodes)} nodes" + (f" and {inner} in regions" if inner else "")
-    covered += f", {len(body.input_ids)} inputs, {len(body.outputs)} outputs, {len(graph.samples)} samples"
+    counts = {"input": len(body.input_ids), "output": len(body.outputs), "sample": len(graph.samples)}
+    covered = counted(len(body.nodes), "node") + (f" and {inner} in regions" if inner else "")
+    covered = ", ".join([covered, *(counted(count, noun) for noun, count in counts.items())])
     try:
         verify_structure(graph)
     except ArtifactError as error:
