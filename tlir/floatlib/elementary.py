@@ -1,7 +1,8 @@
 """Elementary functions on arrays of words, correctly rounded.
 
 Words and flags are those of ``elementary_scalar.elementary`` and ``elementary_complex.elementary_complex``, the
-specification; here each distinct operand is evaluated once, and formats of up to 16 bits keep what was evaluated.
+specification. Here formats of up to 24 bits of precision go through ``elementary_fast`` where its bound decides, each
+distinct operand of the rest is evaluated once, and formats of up to 16 bits keep what was evaluated.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tlir.floatlib.arb import ArgumentTooLargeError, ElementaryError, PrecisionL
 from tlir.floatlib.elementary_complex import BINARY as COMPLEX_BINARY
 from tlir.floatlib.elementary_complex import UNARY as COMPLEX_UNARY
 from tlir.floatlib.elementary_complex import elementary_complex
+from tlir.floatlib.elementary_fast import applies, evaluate_fast, share_undecided
 from tlir.floatlib.elementary_scalar import BINARY, UNARY, elementary
 from tlir.floatlib.format import Format
 from tlir.floatlib.words import Words, broadcast, from_ints, limbs, shape_of, to_ints, word_dtype
@@ -31,6 +33,7 @@ __all__ = [
     "elementary_complex",
     "evaluate",
     "evaluate_complex",
+    "share_undecided",
 ]
 
 NAMES = (*UNARY, *BINARY)
@@ -40,6 +43,9 @@ COMPLEX_NAMES = (*COMPLEX_UNARY, *COMPLEX_BINARY, "abs")
 """The complex ones."""
 
 TABLE_BITS = 16
+MIN_FAST = 64
+"""Arrays of fewer elements go to the specification at once."""
+
 MAX_TABLES = 64
 """Tables of results that are kept, each of at most 2**16 words, flags and marks: 4 bytes an entry."""
 
@@ -58,10 +64,28 @@ def evaluate(name: str, fmt: Format, *operands: Words, flags: bool = False) -> A
     if len(columns) == 1 and fmt.width <= TABLE_BITS:
         words, raised = _TABLES.look_up(name, fmt, columns[0])
     else:
-        rows = np.stack([column.reshape(-1, limbs(fmt)) for column in columns], axis=1)
-        words, raised = _distinct(fmt, rows, lambda row: elementary(name, fmt, *row))
+        flat = [column.reshape(-1, limbs(fmt)) for column in columns]
+        words, raised = _evaluate(name, fmt, flat, flags)
         words = words.reshape(columns[0].shape)
     return (words, raised.reshape(shape)) if flags else words
+
+
+def _evaluate(name: str, fmt: Format, columns: list[Words], flags: bool) -> tuple[Words, Any]:
+    """Words (elements, limbs) and flags (elements; of no meaning unless asked for) of columns (elements, limbs)."""
+    if columns[0].shape[0] < MIN_FAST or not applies(name, fmt):
+        words, raised = _specified(name, fmt, columns)
+        return words[:, 0], raised
+    words, raised, undecided = evaluate_fast(name, fmt, *(column[:, 0] for column in columns), flags=flags)
+    if undecided.any():
+        some_words, some_raised = _specified(name, fmt, [column[undecided] for column in columns])
+        words[undecided] = some_words[:, 0, 0]
+        if flags:
+            raised[undecided] = some_raised
+    return words.reshape(-1, 1), raised
+
+
+def _specified(name: str, fmt: Format, columns: list[Words]) -> tuple[Words, Flags8]:
+    return _distinct(fmt, np.stack(columns, axis=1), lambda row: elementary(name, fmt, *row))
 
 
 def evaluate_complex(name: str, fmt: Format, *operands: Words, flags: bool = False) -> Any:
@@ -127,14 +151,10 @@ class _Tables:
         words, flags, known = self._tables[key]
         wanted = np.unique(operand[~known[operand]])
         if wanted.size:
-            words[wanted], flags[wanted] = self._evaluate(name, fmt, wanted)
+            found, raised = _evaluate(name, fmt, [wanted.reshape(-1, 1)], flags=True)
+            words[wanted], flags[wanted] = found[:, 0], raised
             known[wanted] = True
         return np.asarray(words[operand]), np.asarray(flags[operand])
-
-    @staticmethod
-    def _evaluate(name: str, fmt: Format, operand: Words) -> tuple[Words, Flags8]:
-        words, flags = _distinct(fmt, operand.reshape(-1, 1, 1), lambda row: elementary(name, fmt, *row))
-        return words.reshape(-1), flags
 
 
 _TABLES = _Tables()
