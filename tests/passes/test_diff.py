@@ -293,6 +293,27 @@ def test_large_graphs_with_scattered_changes() -> None:
     assert len(diff(graph, with_nodes(graph, retyped)).body.changed) == 10_000
 
 
+def test_many_scattered_changes_among_equal_nodes() -> None:
+    graph = layers(300)
+    rng = random.Random(5)
+    nodes = [replace(n, op="subtract") if n.op == "add" and rng.random() < 0.5 else n for n in graph.nodes]
+    report = diff(graph, with_nodes(graph, nodes))
+    planted = [node.id for node, other in zip(graph.nodes, nodes, strict=True) if node.op != other.op]
+    assert len(planted) > 250
+    assert [change.a.id for change in report.body.changed] == planted
+    assert counts(report.body) == (0, 0, len(planted), 0)
+
+
+def test_layers_that_are_gone_are_removed_by_name() -> None:
+    report = diff(layers(12), layers(9))
+    assert {node.name for node in report.body.removed if node.op == "constant"} == {
+        f"layers[{k}].{part}" for k in (9, 10, 11) for part in ("weight", "bias")
+    }
+    assert len(report.body.removed) == 27
+    assert not report.body.inserted
+    assert [difference.what for change in report.body.changed for difference in change.differences] == ["operand 0"]
+
+
 # ---- the parts ------------------------------------------------------------------------------------------------------
 
 

@@ -43,14 +43,18 @@ class Keys:
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
+        # the node is kept with its number, so that no other object takes its identity
+        self._attributes: dict[int, tuple[Node, int]] = {}
 
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def attributes(self, node: Node) -> int:
         """The number of the node's attributes; tensors by type and a cryptographic hash of their words."""
-        parts = [(name, _frozen(value)) for name, value in sorted(effective_attributes(node).items())]
-        return self._number(("attributes", tuple(parts)))
+        if id(node) not in self._attributes:
+            parts = [(name, _frozen(value)) for name, value in sorted(effective_attributes(node).items())]
+            self._attributes[id(node)] = node, self._number(("attributes", tuple(parts)))
+        return self._attributes[id(node)][1]
 
     def body(self, body: Body) -> list[int]:
         """A number per node: equal for nodes that compute the same from the same inputs."""
@@ -143,10 +147,12 @@ class Matching:
             if len(left) == len(right) == 1:
                 self._pair(left[0].id, right[0].id)
                 continue
-            # used for the same and of the same name, used for the same, of the same name, and then in order
+            # of the same name and used for the same, of the same name, used for the same, and then in order
+            named_a, named_b = ([node for node in side if node.name] for side in (left, right))
+            self._pair_by(named_a, named_b, lambda node, uses: (uses[node.id], node.name), uses_a, uses_b)
+            self._pair_by(named_a, named_b, lambda node, uses: node.name, uses_a, uses_b)
             self._pair_by(left, right, lambda node, uses: (uses[node.id], node.name), uses_a, uses_b)
             self._pair_by(left, right, lambda node, uses: uses[node.id], uses_a, uses_b)
-            self._pair_by(left, right, lambda node, uses: node.name, uses_a, uses_b)
             self._pair_by(left, right, lambda node, uses: None, uses_a, uses_b)
         self.unchanged = set(self.forward)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 
 Pairs = list[tuple[int, int]]
 """Positions in two sequences that belong together."""
 
-MAX_EDITS = 400
+MAX_EDITS = 1500
 """Differences up to which the common subsequence is exactly the longest one."""
 
 
@@ -40,28 +40,34 @@ def common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
 
 def _shortest_edit(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs | None:
     """The pairs of a longest common subsequence; None where more than MAX_EDITS edits would be needed."""
-    furthest = {1: 0}
+    most = min(len(a) + len(b), MAX_EDITS)
+    # the furthest position in a that is reached on every diagonal, position in a minus position in b; the middle is 0
+    middle = most + 1
+    furthest = [0] * (2 * middle + 1)
     trace = []
-    for edits in range(min(len(a) + len(b), MAX_EDITS) + 1):
-        trace.append(dict(furthest))
+    for edits in range(most + 1):
+        trace.append(furthest[middle - edits - 1 : middle + edits + 2])
         for diagonal in range(-edits, edits + 1, 2):
-            down = diagonal == -edits or (diagonal != edits and furthest[diagonal - 1] < furthest[diagonal + 1])
-            x = furthest[diagonal + 1] if down else furthest[diagonal - 1] + 1
-            while x < len(a) and 0 <= x - diagonal < len(b) and a[x] == b[x - diagonal]:
-                x += 1
-            furthest[diagonal] = x
-            if x >= len(a) and x - diagonal >= len(b):
+            at = middle + diagonal
+            down = diagonal == -edits or (diagonal != edits and furthest[at - 1] < furthest[at + 1])
+            x = furthest[at + 1] if down else furthest[at - 1] + 1
+            y = x - diagonal
+            while x < len(a) and y < len(b) and a[x] == b[y]:
+                x, y = x + 1, y + 1
+            furthest[at] = x
+            if x >= len(a) and y >= len(b):
                 return _backtrack(trace, len(a), len(b))
     return None
 
 
-def _backtrack(trace: Sequence[Mapping[int, int]], x: int, y: int) -> Pairs:
+def _backtrack(trace: Sequence[Sequence[int]], x: int, y: int) -> Pairs:
     pairs: Pairs = []
     for edits in range(len(trace) - 1, -1, -1):
-        furthest, diagonal = trace[edits], x - y
-        down = diagonal == -edits or (diagonal != edits and furthest[diagonal - 1] < furthest[diagonal + 1])
-        previous = diagonal + 1 if down else diagonal - 1
-        previous_x = furthest[previous] if edits else 0
+        # one more on either side than the diagonals that this many edits reach
+        furthest, at = trace[edits], x - y + edits + 1
+        down = x - y == -edits or (x - y != edits and furthest[at - 1] < furthest[at + 1])
+        previous = x - y + 1 if down else x - y - 1
+        previous_x = furthest[at + 1 if down else at - 1] if edits else 0
         previous_y = previous_x - previous if edits else 0
         while x > previous_x and y > previous_y:
             x, y = x - 1, y - 1
@@ -88,10 +94,14 @@ def _slid(pairs: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
     ends = [(-1, -1), *(run[-1] for run in runs)]
     starts = [*(run[0] for run in runs), (len(a), len(b))]
     excess = [(k - x) - (m - y) for (x, y), (k, m) in zip(ends, starts, strict=True)]
-    wanted = [sum(max(-e, 0) for e in excess[k + 1 :]) for k in range(len(runs))] if len(runs) < MAX_EDITS else []
-    offered = [sum(max(e, 0) for e in excess[k + 1 :]) for k in range(len(wanted))]
+    # what b has more, and what a has more, in all gaps after each run
+    wanted, offered = [0] * len(runs), [0] * len(runs)
+    for k in range(len(runs) - 1, -1, -1):
+        later = k + 1 < len(runs)
+        wanted[k] = max(-excess[k + 1], 0) + (wanted[k + 1] if later else 0)
+        offered[k] = max(excess[k + 1], 0) + (offered[k + 1] if later else 0)
     carried = 0
-    for k, run in enumerate(runs[: len(wanted)]):
+    for k, run in enumerate(runs):
         here = excess[k] + carried
         limit = min(here, wanted[k]) if here > 0 else max(here, -offered[k])
         carried = _move(run, limit, a, b)

@@ -89,7 +89,7 @@ def _ranks(operands: Sequence[Sequence[int]], users: Sequence[Sequence[int]], in
     for node, values in enumerate(operands):
         ranks[node] = max((ranks[value] + 1 for value in values), default=0)
         varies[node] = varies[node] or any(varies[value] for value in values)
-    private = []
+    private: list[bool] = []
     for node, values in enumerate(operands):
         private.append(not varies[node] or all(private[value] and len(users[value]) == 1 for value in values))
     for node in reversed(range(len(operands))):
