@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -9,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.floatlib.soft.catalog import Kernel
-from tlir.floatlib.soft.machine import NumpyMachine
-from tlir.floatlib.soft.uint import Uint
+from tlir.floatlib.soft.tape import compile_numpy
 from tlir.floatlib.words import Words, integer_dtype
 
-CHUNK = 1 << 13
-"""Elements of a chunk: 64 kB per limb and intermediate array."""
+CHUNK = 1 << 14
+"""Elements of a chunk: 128 kB per limb and intermediate array, of which a few are alive at a time."""
 
 
 def count_limbs(width: int) -> int:
@@ -24,7 +25,7 @@ def count_limbs(width: int) -> int:
 
 def run(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, NDArray[np.uint8] | None]:
     """Words and flags (None where the kernel has none) of operands of one common shape of elements."""
-    machine = NumpyMachine(kernel.bits)
+    loop, word = _loop(kernel), np.dtype(f"u{kernel.bits // 8}")
     counts = [count_limbs(width) for width in kernel.operands]
     shape = operands[0].shape[:-1] if counts[0] > 1 else operands[0].shape
     size = prod(shape)
@@ -38,20 +39,26 @@ def run(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, NDArray[np.
     with np.errstate(all="ignore"):
         for start in range(0, size, CHUNK):
             part = slice(start, start + CHUNK)
-            values = [
-                Uint(machine, _limbs(machine, column[part], limbs), width)
-                for column, limbs, width in zip(columns, counts, kernel.operands, strict=True)
+            limbs = [
+                limb
+                for column, limb_count in zip(columns, counts, strict=True)
+                for limb in _limbs(word, column[part], limb_count)
             ]
-            result = kernel(machine, *values)
-            for limb, word in enumerate(result.word.limbs):
-                (out[part, limb] if count > 1 else out[part])[...] = word
-            if flags is not None and result.flags is not None:
-                flags[part] = result.flags
+            results = loop(*limbs)
+            for limb, result in enumerate(results[:count]):
+                (out[part, limb] if count > 1 else out[part])[...] = result
+            if flags is not None:
+                flags[part] = results[count]
     full = (*shape, count) if count > 1 else shape
     return out.reshape(full), None if flags is None else flags.reshape(shape)
 
 
-def _limbs(machine: NumpyMachine, part: Words, count: int) -> list[Any]:
+@lru_cache(maxsize=1024)
+def _loop(kernel: Kernel) -> Callable[..., tuple[Any, ...]]:
+    return compile_numpy(kernel, kernel.bits, kernel.operands, kernel.flags)
+
+
+def _limbs(word: np.dtype[Any], part: Words, count: int) -> list[Any]:
     if count == 1:
-        return [part.astype(machine.type)]
+        return [part.astype(word)]
     return [np.ascontiguousarray(part[:, limb]) for limb in range(count)]
