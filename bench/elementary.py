@@ -1,5 +1,5 @@
-"""Elementary functions in float32: equality with the specification, the share that the kernels leave undecided, and time
-per element beside NumPy's (not correctly rounded) functions.
+"""Elementary functions in float32: equality with the specification, the share that the kernels leave undecided, and the
+time per element beside NumPy's (not correctly rounded) functions.
 
     python bench/elementary.py [COUNT]
 
