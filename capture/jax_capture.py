@@ -892,7 +892,7 @@ def _part(b: Builder, operand: int, axis: int, start: int, limit: int) -> int:
     starts = [start if d == axis else 0 for d in range(len(shape))]
     limits = [limit if d == axis else size for d, size in enumerate(shape)]
     sizes = [high - low for low, high in zip(starts, limits, strict=True)]
-    bounds = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(shape)}
+    bounds: dict[str, Any] = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(shape)}
     return b.emit("slice", [operand], sizes, b.dtype(operand), **bounds)
 
 
@@ -931,7 +931,7 @@ def _tile(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type
 @_rule("pad")
 def _pad(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
     low, high, interior = zip(*params["padding_config"], strict=True) if params["padding_config"] else ((), (), ())
-    padding = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": interior}
+    padding: dict[str, Any] = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": interior}
     return [b.emit("pad", ins, *outs[0], **padding)]
 
 
@@ -987,7 +987,11 @@ def _reduce_in_windows(b: Builder, operand: int, axes: Sequence[int], reducer: s
         identity = b.scalar(0 if reducer == "add" else 1, b.dtype(operand))
         low = [count // 2 for count in missing]
         high = [count - before for count, before in zip(missing, low, strict=True)]
-        padding = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": [0] * len(shape)}
+        padding: dict[str, Any] = {
+            "edge_padding_low": low,
+            "edge_padding_high": high,
+            "interior_padding": [0] * len(shape),
+        }
         shape = tuple(size + count for size, count in zip(shape, missing, strict=True))
         operand = b.emit("pad", [operand, identity], shape, b.dtype(operand), **padding)
     if len(axes) == 1 and counts[axes[0]] <= _XLA_WINDOW:
@@ -1128,7 +1132,7 @@ def _dot_general(b: Builder, ins: list[int], params: Mapping[str, Any], outs: li
     shape, dtype = outs[0]
     given = [b.dtype(ref) for ref in ins]
     _require_plain_precision(params.get("precision"), given, dtype)
-    operand, accumulator, result = _dot_types(*given, dtype)
+    operand, accumulator, result = _dot_types(given[0], given[1], dtype)
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = params["dimension_numbers"]
     attrs: dict[str, Any] = {
         "lhs_batching_dimensions": lhs_batch,
@@ -1556,7 +1560,7 @@ def _example_arguments(target: str | None) -> tuple[tuple[Any, ...], dict[str, A
     if target is None:
         return (), {}
     value = _load(target, "--args")
-    if callable(value) and not isinstance(value, jax.Array):
+    if inspect.isroutine(value) or isinstance(value, functools.partial) or hasattr(value, "__wrapped__"):
         try:
             value = value()
         except Exception as error:
@@ -1577,7 +1581,7 @@ def _parser() -> argparse.ArgumentParser:
         "--args",
         metavar="FILE:NAME",
         help="example arguments, a value or a function that gives it: a tuple of the positional ones, or "
-        '{"args": (...), "kwargs": {...}}',
+        '{"args": (...), "kwargs": {...}}; anything else is the only argument',
     )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the artifact to write")
     parser.add_argument("--name", help="the artifact's name (default: the function's)")

@@ -43,7 +43,8 @@ def integers(dtype: str) -> tuple[np.ndarray, np.ndarray]:
     info = np.iinfo(dtype)
     values = [info.min, info.min + 1, info.max, info.max - 1, 0, 1, 2, 3, 7, 8, info.bits - 1, info.bits]
     values += [-1, -2, -5, -info.bits] if info.min else [info.max // 3]
-    return np.repeat(values, len(values)).astype(dtype), np.tile(values, len(values)).astype(dtype)
+    exact = np.array(values, dtype)
+    return np.repeat(exact, len(exact)), np.tile(exact, len(exact))
 
 
 def round_both(x: Any) -> Any:
