@@ -2331,52 +2331,60 @@ def dumps(artifact: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-_SAFETENSORS = {
-    "bool": "BOOL",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "float32": "F32",
-    "float64": "F64",
-    "float8_e4m3fn": "F8_E4M3",
-    "float8_e5m2": "F8_E5M2",
-    "complex64": "C64",
-    **{f"{prefix}int{bits}": f"{prefix.upper()}I{bits}" for prefix in ("",) for bits in (8, 16, 32, 64)},
-    **{f"uint{bits}": f"U{bits}" for bits in (8, 16, 32, 64)},
-}
+_SAFETENSORS = {"bool": "BOOL", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+_SAFETENSORS |= {"complex64": "C64"} | {f"float{bits}": f"F{bits}" for bits in (16, 32, 64)}
+_SAFETENSORS |= {f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 
 
-def _externalised(
-    artifact: dict[str, Any], file: str
-) -> tuple[dict[str, Any], list[tuple[str, str, list[int], bytes]]]:
-    """A copy of the artifact whose large constants are in ``file``, and these as (name, dtype, shape, bytes)."""
-    moved: list[tuple[str, str, list[int], bytes]] = []
+def _stored_as(dtype: str, shape: Sequence[int]) -> tuple[str, list[int]]:
+    """The safetensors dtype and shape: of the same name, of a complex type's parts, or of the plain words."""
+    if dtype in _PARTS and dtype not in _SAFETENSORS:
+        return _SAFETENSORS[_PARTS[dtype]], [*shape, 2]
+    return _SAFETENSORS.get(dtype, f"U{max(8, bits_of(dtype))}"), list(shape)
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """A constant that goes to the external file."""
+
+    name: str
+    dtype: str
+    shape: list[int]
+    data: bytes
+
+
+def _externalised(artifact: dict[str, Any], file: str) -> tuple[dict[str, Any], list[_Moved]]:
+    """A copy of the artifact whose large constants are said to be in ``file``, and these constants."""
+    moved: list[_Moved] = []
     nodes = []
     for node in artifact["nodes"]:
         value = node.get("attrs", {}).get("value") if node["op"] == "constant" else None
-        kind = _SAFETENSORS.get(value["dtype"]) if value and "base64" in value else None
-        if value and kind and len(value["base64"]) * 3 // 4 > EXTERNAL_BYTES:
+        if value and len(value.get("base64", "")) * 3 // 4 > EXTERNAL_BYTES:
             data = base64.b64decode(value["base64"])
             if len(data) > EXTERNAL_BYTES:
-                tensor = node.get("name") or f"constant{node['id']}"
-                if any(tensor == other for other, *_ in moved):
-                    tensor = f"{tensor}.{node['id']}"
-                moved.append((tensor, kind, value["shape"], data))
-                value = {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": tensor}
-                node = {**node, "attrs": {**node["attrs"], "value": value}}
+                name = node.get("name") or f"constant{node['id']}"
+                if any(name == other.name for other in moved):
+                    name = f"{name}.{node['id']}"
+                moved.append(_Moved(name, value["dtype"], value["shape"], data))
+                described = {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": name}
+                node = {**node, "attrs": {**node["attrs"], "value": described}}
         nodes.append(node)
     return {**artifact, "nodes": nodes}, moved
 
 
-def _safetensors(tensors: Sequence[tuple[str, str, list[int], bytes]]) -> bytes:
-    """The bytes of a .safetensors file: the length of the header, the header (JSON, padded to 8 bytes), the data."""
+def _safetensors(tensors: Sequence[_Moved]) -> bytes:
+    """A .safetensors file: the length of the header, the header in JSON padded to 8 bytes, and the data, large words
+    first so that every tensor is aligned."""
     header: dict[str, Any] = {}
     offset = 0
-    for name, dtype, shape, data in tensors:
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(data)]}
-        offset += len(data)
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    ordered = sorted(tensors, key=lambda tensor: (-bits_of(tensor.dtype), tensor.name))
+    for tensor in ordered:
+        dtype, shape = _stored_as(tensor.dtype, tensor.shape)
+        header[tensor.name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(tensor.data)]}
+        offset += len(tensor.data)
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    return b"".join([struct.pack("<Q", len(text)), text, *(data for *_, data in tensors)])
+    return b"".join([struct.pack("<Q", len(text)), text, *(tensor.data for tensor in ordered)])
 
 
 def _replace(path: str, data: bytes) -> None:
@@ -2504,7 +2512,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"error: {options.output}: {error.strerror or error}", file=sys.stderr)
         return 2
-    print(f"{options.output}: {len(artifact['nodes'])} nodes, version {artifact['version']}")
+    print(f"{options.output}: {len(artifact['nodes'])} nodes")
     return 0
 
 
