@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tlir.floatlib import convert as conversion
-from tlir.floatlib import native, words
+from tlir.floatlib import words
 from tlir.floatlib.arithmetic import NEAREST_EVEN
-from tlir.floatlib.dispatch import (
-    INTEGRAL,
-    any_signaling,
-    apply,
-    apply_any,
-    flag,
-    infinite,
-    layout,
-    no_flags,
-    rounding_flags,
-)
-from tlir.floatlib.elementwise import FlagArray, by_elements
+from tlir.floatlib.dispatch import INTEGRAL, layout, no_flags, run
 from tlir.floatlib.format import Format
-from tlir.floatlib.native import FLOAT64, carrier, ensure_gradual_underflow, from_carrier, to_carrier, to_float64
-from tlir.floatlib.rounding import Flags, Rounding
+from tlir.floatlib.native import (
+    FLOAT64,
+    carrier,
+    ensure_gradual_underflow,
+    from_carrier,
+    is_native,
+    to_carrier,
+    to_float64,
+)
+from tlir.floatlib.rounding import Rounding
+from tlir.floatlib.soft import catalog, choice
 from tlir.floatlib.words import Words
+
+_CHEAP = ("float16", "bfloat16", "float32", "float64")
+
+
+def _by_processor(source: Format, target: Format) -> bool:
+    """Whether a cast between carriers, which rounds at most once, is the conversion."""
+    if source.name not in _CHEAP or target.name not in _CHEAP:
+        return False
+    # NumPy rounds float64 to float16 and float32 once; bfloat16 it does not know, and gets it from float32 alone
+    return target.name != "bfloat16" or carrier(source) == "float32"
 
 
 def convert(
@@ -39,34 +48,27 @@ def convert(
     words.shape_of(source, a)
     if source == target and not saturate:
         return (a, no_flags(source, a)) if flags else a
-    if carrier(source) is None or carrier(target) is None or rounding is not NEAREST_EVEN:
-
-        def function(word: int) -> tuple[int, int]:
-            return conversion.convert(source, target, word, rounding, saturate)
-
-        return apply(("convert", rounding, saturate), function, target, [(source, a)], flags)
-    ensure_gradual_underflow()
-    with np.errstate(all="ignore"):
-        if target == FLOAT64:
-            # every source fits, so the only number that changes is an infinity that is to saturate
-            result = from_carrier(target, to_float64(source, a))
-            endless = infinite(source, a)
-            lost = endless & saturate
-            if saturate:
-                limit = np.where(words.signs(source, a), target.lowest_finite, target.max_finite).astype(np.uint64)
-                result = np.where(lost, limit, result)
-            raised = flag(any_signaling(source, a), Flags.INVALID) | flag(lost, Flags.OVERFLOW | Flags.INEXACT)
-            return (result, raised) if flags else result
-        if not flags and not saturate:
+    kernel = catalog.convert(source, target, rounding, flags, saturate)
+    if not flags and not saturate and rounding is NEAREST_EVEN and _by_processor(source, target):
+        compiled = choice.run_compiled(kernel, (a,), "processor")
+        if compiled is not None:
+            return compiled[0]
+        ensure_gradual_underflow()
+        with np.errstate(all="ignore"):
             return from_carrier(target, to_carrier(source, a))
-        rounded = native.round_float64(target, to_float64(source, a), saturate)
-    if not flags:
-        return rounded.words
-    nan, endless = words.is_nan(source, a), infinite(source, a)
-    invalid = rounded.undefined | (any_signaling(source, a) if target.has_nan else nan)
-    lost = endless & (saturate or not target.infinities) & ~invalid
-    raised = flag(invalid, Flags.INVALID) | flag(lost, Flags.OVERFLOW | Flags.INEXACT)
-    return rounded.words, raised | rounding_flags(rounded, rounded.inexact, ~(nan | endless | rounded.undefined))
+    return run(
+        kernel,
+        ("convert", rounding, saturate, source, target),
+        partial(_converted, source, target, rounding, saturate),
+        source,
+        target,
+        (a,),
+        catalog.convert(source, target, rounding, True, saturate),
+    )
+
+
+def _converted(source: Format, target: Format, rounding: Rounding, saturate: bool, word: int) -> tuple[int, int]:
+    return conversion.convert(source, target, word, rounding, saturate)
 
 
 def to_integer(
@@ -81,67 +83,65 @@ def to_integer(
     """Integers of ``width`` (up to 64) bits as unsigned words in two's complement, unused high bits zero; see
     ``convert.to_integer`` for NaN and numbers out of range."""
     words.shape_of(fmt, a)
-    dtype, mask = words.integer_dtype(width), (1 << width) - 1
+    kernel = catalog.to_integer(fmt, width, signed, rounding, flags, saturating)
+    if not flags and saturating and rounding in INTEGRAL and is_native(fmt, "to_integer"):
+        compiled = choice.run_compiled(kernel, (a,), "processor")
+        return _to_integer(fmt, a, width, signed, rounding) if compiled is None else compiled[0]
+    return run(
+        kernel,
+        ("to_integer", width, signed, rounding, saturating, fmt),
+        partial(_integer_of, fmt, width, signed, rounding, saturating),
+        fmt,
+        layout(width),
+        (a,),
+        catalog.to_integer(fmt, width, signed, rounding, True, saturating),
+    )
 
-    def specified(part: Words) -> tuple[Words, FlagArray]:
-        def function(word: int) -> tuple[int, int]:
-            value, raised = conversion.to_integer(fmt, word, width, signed, rounding, saturating)
-            return value & mask, raised
 
-        # the words of an unsigned integer type, laid out as those of a format of that many bits
-        return by_elements(function, layout(width), [(fmt, part)])
+def _integer_of(
+    fmt: Format, width: int, signed: bool, rounding: Rounding, saturating: bool, word: int
+) -> tuple[int, int]:
+    value, raised = conversion.to_integer(fmt, word, width, signed, rounding, saturating)
+    return value & ((1 << width) - 1), raised
 
-    if carrier(fmt) is None or rounding not in INTEGRAL:
-        result, raised = specified(a)
-        return (result, raised) if flags else result
+
+def _to_integer(fmt: Format, a: Words, width: int, signed: bool, rounding: Rounding) -> Words:
+    """Saturating, through float64."""
     ensure_gradual_underflow()
+    mask = (1 << width) - 1
     with np.errstate(all="ignore"):
-        x = to_float64(fmt, a)
-        integral = INTEGRAL[rounding](x)
+        integral = INTEGRAL[rounding](to_float64(fmt, a))
         low, high = (-(2.0 ** (width - 1)), 2.0 ** (width - 1)) if signed else (0.0, 2.0**width)
         inside = (integral >= low) & (integral < high)  # the bound above is a power of two, so it is exact
         values = np.where(inside, integral, 0.0).astype(np.int64 if signed else np.uint64).view(np.uint64)
     least, greatest = (1 << (width - 1), (1 << (width - 1)) - 1) if signed else (0, mask)
     values = np.where(integral >= high, np.uint64(greatest), values)
     values = np.where(integral < low, np.uint64(least), values) & np.uint64(mask)
-    raised = flag(~inside, Flags.INVALID) | flag(inside & (integral != x), Flags.INEXACT)
-    result = values.astype(dtype)
-    outside = ~inside & ~np.isnan(x)
-    if not saturating and outside.any():
-        result = np.array(result)
-        result[outside] = specified(a[outside])[0]
-    return (result, raised) if flags else result
+    return values.astype(words.integer_dtype(width))
 
 
 def from_integer(
     fmt: Format, values: Words, width: int, signed: bool, flags: bool = False, rounding: Rounding = NEAREST_EVEN
 ) -> Any:
     """Words of ``width``-bit (up to 64) integers given as unsigned words in two's complement, rounded once."""
-    wide = values.astype(np.uint64)
-    if signed:
+    # bits beyond the width have no meaning
+    patterns = (np.asarray(values).astype(np.uint64) & np.uint64((1 << width) - 1)).astype(words.integer_dtype(width))
+    kernel = catalog.from_integer(fmt, width, signed, rounding, flags)
+    if fmt == FLOAT64 and not flags and rounding is NEAREST_EVEN:
         unused = np.uint64(64 - width)
-        wide = ((wide << unused).view(np.int64) >> np.int64(unused)).view(np.uint64)
-    if carrier(fmt) is None or rounding is not NEAREST_EVEN:
+        wide = patterns.astype(np.uint64) << unused
+        integers = wide.view(np.int64) >> np.int64(unused) if signed else wide >> unused
+        return integers.astype(np.float64).view(np.uint64)
+    return run(
+        kernel,
+        ("from_integer", width, signed, rounding, fmt),
+        partial(_from_integer, fmt, width, signed, rounding),
+        layout(width),
+        fmt,
+        (patterns,),
+        catalog.from_integer(fmt, width, signed, rounding, True),
+    )
 
-        def function(word: int) -> tuple[int, int]:
-            value = word - (1 << width) if signed and word >> (width - 1) else word
-            return conversion.from_integer(fmt, value, rounding)
 
-        masked = wide & np.uint64((1 << width) - 1)
-        return apply_any("from_integer", function, fmt, masked.astype(words.integer_dtype(width)), width, flags)
-    with np.errstate(all="ignore"):
-        negative = wide.view(np.int64) < 0 if signed else np.zeros(wide.shape, dtype=np.bool_)
-        size = np.where(negative, ~wide + np.uint64(1), wide)
-        if fmt == FLOAT64:
-            x = np.where(negative, -size.astype(np.float64), size.astype(np.float64))
-            # 2**64 itself does not fit back; it is the only power that large, and then the integer was no power of two
-            back = np.where(np.abs(x) < 2.0**64, np.abs(x), 0.0).astype(np.uint64)
-            result = x.view(np.uint64)
-            return (result, flag(back != size, Flags.INEXACT)) if flags else result
-        # 53 bits, the last one odd if something was lost below them: enough for the one rounding that follows
-        dropped = size & np.uint64(0x7FF)
-        odd = ((size >> np.uint64(11)) | (dropped != 0)).astype(np.float64) * 2048.0
-        x = np.where(size < np.uint64(1 << 53), size.astype(np.float64), odd)
-        rounded = native.round_float64(fmt, np.where(negative, -x, x))
-    raised = flag(rounded.undefined, Flags.INVALID) | rounding_flags(rounded, rounded.inexact, ~rounded.undefined)
-    return (rounded.words, raised) if flags else rounded.words
+def _from_integer(fmt: Format, width: int, signed: bool, rounding: Rounding, word: int) -> tuple[int, int]:
+    return conversion.from_integer(fmt, word - (1 << width) if signed and word >> (width - 1) else word, rounding)

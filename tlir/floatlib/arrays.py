@@ -3,7 +3,8 @@
 Every function takes arrays of words (``words.word_dtype``; formats wider than 64 bits have a trailing axis of limbs),
 which are broadcast against each other, and returns an array of words; with ``flags=True`` it returns (words, flags),
 the flags as a uint8 array of ``rounding.Flags`` values of the shape of the elements. The words are those of the
-specification (``arithmetic``, ``ordering``, ``convert``); ``native.NATIVE`` says where the processor computes them.
+specification (``arithmetic``, ``ordering``, ``convert``), whichever way computes them: ``implementation`` says which,
+``native.NATIVE`` where it is the processor.
 
 Native arithmetic needs gradual underflow: FloatEnvironmentError where the thread flushes subnormal numbers.
 """
@@ -18,17 +19,32 @@ import numpy as np
 from tlir.floatlib import arithmetic, ordering, words
 from tlir.floatlib.arithmetic import NEAREST_EVEN
 from tlir.floatlib.array_conversions import convert, from_integer, to_integer
-from tlir.floatlib.dispatch import INTEGRAL, any_signaling, flag, infinite, no_flags, rounded, specified, with_rounding
+from tlir.floatlib.dispatch import (
+    INTEGRAL,
+    any_signaling,
+    flag,
+    implementation,
+    infinite,
+    layout,
+    no_flags,
+    rounded,
+    run,
+    specified,
+    with_rounding,
+)
 from tlir.floatlib.format import Format
 from tlir.floatlib.native import (
     NATIVE,
     FloatEnvironmentError,
-    carrier,
     ensure_gradual_underflow,
     from_carrier,
+    is_native,
     to_carrier,
 )
-from tlir.floatlib.rounding import Flags, Rounding, infinity_word
+from tlir.floatlib.ordering import Relation
+from tlir.floatlib.rounding import Flags, Rounding
+from tlir.floatlib.soft import catalog, choice
+from tlir.floatlib.soft.selection import DIRECTIONS
 from tlir.floatlib.words import Words, from_ints, limbs, to_ints, word_dtype
 
 __all__ = [
@@ -44,6 +60,7 @@ __all__ = [
     "fma",
     "from_integer",
     "from_ints",
+    "implementation",
     "limbs",
     "maximum",
     "maximum_number",
@@ -62,8 +79,6 @@ __all__ = [
     "to_ints",
     "word_dtype",
 ]
-
-DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
 
 
 def add(fmt: Format, a: Words, b: Words, flags: bool = False, rounding: Rounding = NEAREST_EVEN) -> Any:
@@ -99,7 +114,7 @@ def fma(fmt: Format, a: Words, b: Words, c: Words, flags: bool = False, rounding
 def remainder_truncated(fmt: Format, a: Words, b: Words, flags: bool = False) -> Any:
     """a - b * trunc(a / b), exact: C's fmod."""
     a, b = words.broadcast(fmt, a, b)
-    if carrier(fmt) is None or not fmt.has_zero:
+    if not is_native(fmt, "remainder_truncated"):
         return specified("remainder_truncated", arithmetic.remainder_truncated, fmt, (a, b), flags)
     ensure_gradual_underflow()
     with np.errstate(all="ignore"):
@@ -119,24 +134,31 @@ def remainder_ieee(fmt: Format, a: Words, b: Words, flags: bool = False) -> Any:
 def round_to_integral(fmt: Format, a: Words, rounding: Rounding = NEAREST_EVEN, flags: bool = False) -> Any:
     """The integer next to a in the direction of the rounding, with the sign of a."""
     words.shape_of(fmt, a)
-    # an integer beyond the largest number of a format of narrow range is rounded by the specification
-    reaches = fmt.emax >= fmt.precision
-    if carrier(fmt) is None or rounding not in INTEGRAL or not reaches or not fmt.has_zero:
-        function = partial(with_rounding, arithmetic.round_to_integral, rounding)
-        return specified(("round_to_integral", rounding), function, fmt, (a,), flags)
-    ensure_gradual_underflow()
-    with np.errstate(all="ignore"):
-        result = from_carrier(fmt, INTEGRAL[rounding](to_carrier(fmt, a)))
-    return (result, flag(any_signaling(fmt, a), Flags.INVALID)) if flags else result
+    kernel = catalog.round_to_integral(fmt, rounding, flags)
+    if not flags and rounding in INTEGRAL and is_native(fmt, "round_to_integral"):
+        compiled = choice.run_compiled(kernel, (a,), "processor")
+        if compiled is not None:
+            return compiled[0]
+        ensure_gradual_underflow()
+        with np.errstate(all="ignore"):
+            return from_carrier(fmt, INTEGRAL[rounding](to_carrier(fmt, a)))
+    function = partial(with_rounding, arithmetic.round_to_integral, rounding, fmt)
+    with_flags = catalog.round_to_integral(fmt, rounding, True)
+    return run(kernel, ("round_to_integral", rounding, fmt), function, fmt, fmt, (a,), with_flags)
 
 
 def scale_b(fmt: Format, a: Words, n: int, flags: bool = False) -> Any:
     """a * 2**n, rounded once, for one integer n."""
+    words.shape_of(fmt, a)
+    # whatever is not zero over- or underflows alike beyond this
+    far = fmt.emax - fmt.emin + 2 * fmt.precision + 2
+    n = max(-far, min(far, n))
 
-    def function(_: Format, word: int) -> tuple[int, int]:
+    def function(word: int) -> tuple[int, int]:
         return arithmetic.scale_b(fmt, word, n)
 
-    return specified(("scale_b", n), function, fmt, (a,), flags)
+    kernels = [catalog.scale_b(fmt, n, flags=with_flags) for with_flags in (flags, True)]
+    return run(kernels[0], ("scale_b", n, fmt), function, fmt, fmt, (a,), kernels[1])
 
 
 # Selection and order
@@ -144,34 +166,39 @@ def scale_b(fmt: Format, a: Words, n: int, flags: bool = False) -> Any:
 
 def minimum(fmt: Format, a: Words, b: Words, flags: bool = False) -> Any:
     """IEEE 754-2019 minimum: NaN wins, -0 is less than +0."""
-    return _extremum(fmt, a, b, flags, least=True, number=False)
+    return _extremum("minimum", fmt, a, b, flags)
 
 
 def maximum(fmt: Format, a: Words, b: Words, flags: bool = False) -> Any:
     """IEEE 754-2019 maximum: NaN wins, -0 is less than +0."""
-    return _extremum(fmt, a, b, flags, least=False, number=False)
+    return _extremum("maximum", fmt, a, b, flags)
 
 
 def minimum_number(fmt: Format, a: Words, b: Words, flags: bool = False) -> Any:
     """IEEE 754-2019 minimumNumber: a number wins over NaN."""
-    return _extremum(fmt, a, b, flags, least=True, number=True)
+    return _extremum("minimum_number", fmt, a, b, flags)
 
 
 def maximum_number(fmt: Format, a: Words, b: Words, flags: bool = False) -> Any:
     """IEEE 754-2019 maximumNumber: a number wins over NaN."""
-    return _extremum(fmt, a, b, flags, least=False, number=True)
+    return _extremum("maximum_number", fmt, a, b, flags)
 
 
-def _extremum(fmt: Format, a: Words, b: Words, flags: bool, least: bool, number: bool) -> Any:
-    a, b = words.broadcast(fmt, a, b)
-    nan_a, nan_b = words.is_nan(fmt, a), words.is_nan(fmt, b)
-    first = words.less(fmt, words.order_keys(fmt, a), words.order_keys(fmt, b))
-    result = words.select(fmt, first if least else ~first, a, b)
-    if number:
-        result = words.select(fmt, nan_a, b, words.select(fmt, nan_b, a, result))
-    canonical = nan_a & nan_b if number else nan_a | nan_b
-    result = words.select(fmt, canonical, words.constant(fmt, fmt.invalid_word), result)
-    return (result, flag(any_signaling(fmt, a, b), Flags.INVALID)) if flags else result
+def _extremum(name: str, fmt: Format, a: Words, b: Words, flags: bool) -> Any:
+    operands = tuple(words.broadcast(fmt, a, b))
+    kernels = [catalog.extremum(name, fmt, with_flags) for with_flags in (flags, True)]
+    function = partial(getattr(ordering, name), fmt)
+    return run(kernels[0], (name, fmt), function, fmt, fmt, operands, kernels[1])
+
+
+_RELATIONS: dict[str, tuple[Relation, ...]] = {
+    "EQ": (Relation.EQ,),
+    "NE": (Relation.LT, Relation.GT, Relation.UNORDERED),
+    "LT": (Relation.LT,),
+    "LE": (Relation.LT, Relation.EQ),
+    "GT": (Relation.GT,),
+    "GE": (Relation.GT, Relation.EQ),
+}
 
 
 def compare(fmt: Format, a: Words, b: Words, direction: str, flags: bool = False, signaling: bool = False) -> Any:
@@ -180,44 +207,24 @@ def compare(fmt: Format, a: Words, b: Words, direction: str, flags: bool = False
     direction."""
     if direction not in DIRECTIONS:
         raise ValueError(f"the direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
-    a, b = words.broadcast(fmt, a, b)
-    unordered = words.is_nan(fmt, a) | words.is_nan(fmt, b)
-    same = words.equal(fmt, a, b) | (words.is_zero(fmt, a) & words.is_zero(fmt, b))
-    if direction in ("EQ", "NE"):
-        result = same & ~unordered
-        result = ~result if direction == "NE" else result
-    else:
-        keys = [words.order_keys(fmt, operand) for operand in (a, b)]
-        strict = words.less(fmt, *(keys if direction[0] == "L" else reversed(keys))) & ~same
-        result = (strict | same if direction[1] == "E" else strict) & ~unordered
-    if not flags:
-        return result
-    return result, flag(unordered if signaling else any_signaling(fmt, a, b), Flags.INVALID)
+    operands = tuple(words.broadcast(fmt, a, b))
+
+    def function(x: int, y: int) -> tuple[int, int]:
+        relation, raised = ordering.compare(fmt, x, y, signaling)
+        return int(relation in _RELATIONS[direction]), raised
+
+    kernels = [catalog.compare(fmt, direction, with_flags, signaling) for with_flags in (flags, True)]
+    key = ("compare", direction, signaling, fmt)
+    result = run(kernels[0], key, function, fmt, layout(2), operands, kernels[1])
+    return (result[0].view(np.bool_), result[1]) if flags else result.view(np.bool_)
 
 
 def next_after(fmt: Format, a: Words, b: Words, flags: bool = False) -> Any:
     """The neighbour of a in the direction of b, b where they are equal."""
-    a, b = words.broadcast(fmt, a, b)
-    if limbs(fmt) > 1:
-        return specified("next_after", ordering.next_after, fmt, (a, b), flags)
-    nan = words.is_nan(fmt, a) | words.is_nan(fmt, b)
-    same = (a == b) | (words.is_zero(fmt, a) & words.is_zero(fmt, b))
-    up = words.less(fmt, words.order_keys(fmt, a), words.order_keys(fmt, b))
-    wide, negative = a.astype(np.uint64), words.signs(fmt, a)
-    magnitude = wide & np.uint64(fmt.magnitude_mask)
-    sign = np.where(negative, np.uint64(fmt.sign_mask), np.uint64(0))
-    away = up != negative
-    step = sign | np.where(away, magnitude + np.uint64(1), magnitude - np.uint64(1))
-    top = np.where(negative, np.uint64(infinity_word(fmt, 1)), np.uint64(infinity_word(fmt, 0)))
-    step = np.where(away & (magnitude == fmt.max_finite_magnitude), top, step)
-    if fmt.has_zero:
-        step = np.where(~away & (magnitude == 1), np.where(negative, fmt.zero(1), 0).astype(np.uint64), step)
-    # out of zero, or across the missing one, in the direction asked for
-    leaves = magnitude == 0 if fmt.has_zero else ~away & (magnitude == 0)
-    smallest = np.where(up, 0, fmt.sign_mask).astype(np.uint64) | np.uint64(fmt.min_subnormal)
-    step = np.where(leaves, smallest, step).astype(a.dtype)
-    result = np.where(nan, a.dtype.type(fmt.invalid_word), np.where(same, b, step))
-    return (result, flag(any_signaling(fmt, a, b), Flags.INVALID)) if flags else result
+    operands = tuple(words.broadcast(fmt, a, b))
+    kernels = [catalog.next_after(fmt, with_flags) for with_flags in (flags, True)]
+    function = partial(ordering.next_after, fmt)
+    return run(kernels[0], ("next_after", fmt), function, fmt, fmt, operands, kernels[1])
 
 
 # The sign bit

@@ -1,7 +1,11 @@
-"""How an operation on arrays is computed: natively, through a table, or by the specification element by element."""
+"""How an operation on arrays is computed: by the processor, through a table, by a kernel, or element by element.
+
+``implementation`` says which. Every way returns the words and flags of the specification.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -9,18 +13,11 @@ import numpy as np
 
 from tlir.floatlib import arithmetic, native, words
 from tlir.floatlib.arithmetic import NEAREST_EVEN
-from tlir.floatlib.elementwise import FlagArray, Specification, by_elements, by_table
+from tlir.floatlib.elementwise import Fill, FlagArray, Specification, by_elements, by_table, has_table
 from tlir.floatlib.format import Format
-from tlir.floatlib.native import (
-    FLOAT64,
-    Float64,
-    carrier,
-    ensure_gradual_underflow,
-    from_carrier,
-    to_carrier,
-    to_float64,
-)
 from tlir.floatlib.rounding import Flags, Rounding
+from tlir.floatlib.soft import catalog, choice, numpy_loop
+from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.words import Mask, Words
 
 INTEGRAL = {
@@ -30,7 +27,7 @@ INTEGRAL = {
     Rounding.DOWN: np.floor,
 }
 
-_SPECIFICATIONS: dict[str, Any] = {
+SPECIFICATIONS: dict[str, Any] = {
     "add": arithmetic.add,
     "subtract": arithmetic.subtract,
     "multiply": arithmetic.multiply,
@@ -39,20 +36,99 @@ _SPECIFICATIONS: dict[str, Any] = {
     "fma": arithmetic.fma,
 }
 
+WIDEST_PRODUCT = 640
+"""Bits of precision up to which kernels of multiplication and division beat Python's integers, element for element.
+
+Their time grows with the square of the limbs; that of the others does not, so they have no limit."""
+
+_PRODUCTS = ("multiply", "divide", "sqrt", "fma")
+
+
+def has_kernel(operation: str, fmt: Format) -> bool:
+    """Whether a kernel computes the operation; the remainders have none, since their loops have no useful bound."""
+    if operation in ("remainder_truncated", "remainder_ieee"):
+        return False
+    return operation not in _PRODUCTS or fmt.precision <= WIDEST_PRODUCT
+
+
+def implementation(
+    fmt: Format, operation: str, size: int, flags: bool = False, rounding: Rounding = NEAREST_EVEN
+) -> str:
+    """How the next array of ``size`` elements is computed by one of the operations that round.
+
+    "processor": NumPy's own arithmetic (``native.NATIVE``); "table"; "compiled", "numpy": the kernel compiled by LLVM
+    or as NumPy expressions; "specification": element by element. The last four depend on what has been computed before:
+    see ``soft.choice``. ValueError for another operation."""
+    if operation not in SPECIFICATIONS:
+        raise ValueError(f"the operation is one of {', '.join(SPECIFICATIONS)}, not {operation!r}")
+    if _by_processor_alone(fmt, operation, flags, rounding):
+        return "processor"
+    if not has_kernel(operation, fmt):
+        return "specification"
+    kernel = catalog.arithmetic(operation, fmt, rounding, flags)
+    if _by_processor(fmt, operation, flags, rounding):
+        return "compiled" if choice.compiles(kernel, size, _replaced(operation)) else "processor"
+    return kernel_implementation(kernel, (operation, rounding, fmt), size)
+
+
+def kernel_implementation(kernel: Kernel, key: Any, size: int) -> str:
+    """The same for an operation that the processor does not do, its table being called ``key``."""
+    if has_table(key, kernel.operands, size):
+        return "compiled" if choice.compiles(kernel, size, "table") else "table"
+    return choice.choose(kernel, size)
+
 
 def rounded(operation: str, fmt: Format, operands: tuple[Words, ...], flags: bool, rounding: Rounding) -> Any:
+    """One of ``SPECIFICATIONS`` on operands that are broadcast."""
     operands = tuple(words.broadcast(fmt, *operands))
-    function = partial(with_rounding, _SPECIFICATIONS[operation], rounding)
-    if rounding is not NEAREST_EVEN or carrier(fmt) is None:
-        return specified((operation, rounding), function, fmt, operands, flags)
-    typed = [(fmt, operand) for operand in operands]
-    if tabulated := by_table((operation, rounding), partial(function, fmt), fmt, typed):
-        return tabulated if flags else tabulated[0]
-    ensure_gradual_underflow()
-    with np.errstate(all="ignore"):
-        if fmt == FLOAT64:
-            return _in_float64(operation, operands, flags)
-        return _carried(operation, fmt, operands, flags)
+    if _by_processor_alone(fmt, operation, flags, rounding):
+        return _processed(operation, fmt, operands)
+    function = partial(with_rounding, SPECIFICATIONS[operation], rounding, fmt)
+    if not has_kernel(operation, fmt):
+        both = by_elements(function, fmt, [(fmt, operand) for operand in operands])
+        return both if flags else both[0]
+    kernel = catalog.arithmetic(operation, fmt, rounding, flags)
+    if _by_processor(fmt, operation, flags, rounding):
+        compiled = choice.run_compiled(kernel, operands, _replaced(operation))
+        return _processed(operation, fmt, operands) if compiled is None else compiled[0]
+    fill_kernel = catalog.arithmetic(operation, fmt, rounding, True)
+    return run(kernel, (operation, rounding, fmt), function, fmt, fmt, operands, fill_kernel)
+
+
+def run(
+    kernel: Kernel,
+    key: Any,
+    function: Specification,
+    source: Format,
+    result: Format,
+    operands: tuple[Words, ...],
+    with_flags: Kernel,
+) -> Any:
+    """The kernel's words, and its flags if it has them, whichever way computes them.
+
+    ``function`` specifies the same for operands of ``source`` and a result of ``result``; ``with_flags`` is the kernel
+    that also gives flags, from which the table called ``key`` is made."""
+    size = choice.size_of(kernel, operands)
+    typed = [(source, operand) for operand in operands]
+    both: tuple[Words, FlagArray | None] | None
+    if has_table(key, kernel.operands, size):
+        both = choice.run_compiled(kernel, operands, "table")
+        if both is None:
+            both = by_table(key, _filled_by(with_flags), typed, kernel.flags)
+    else:
+        both = choice.run(kernel, operands)
+        if both is None:
+            both = by_elements(function, result, typed)
+    return both if kernel.flags else both[0]
+
+
+def _filled_by(kernel: Kernel) -> Fill:
+    def fill(columns: list[Words]) -> tuple[Words, FlagArray]:
+        result, flags = numpy_loop.run(kernel, tuple(columns))
+        assert flags is not None
+        return result, flags
+
+    return fill
 
 
 def with_rounding(function: Any, rounding: Rounding, fmt: Format, *operands: int) -> tuple[int, int]:
@@ -60,114 +136,47 @@ def with_rounding(function: Any, rounding: Rounding, fmt: Format, *operands: int
     return word, raised
 
 
-def _carried(operation: str, fmt: Format, operands: tuple[Words, ...], flags: bool) -> Any:
-    """An operation of a format that fits float64, through its carrier."""
-    if operation != "fma" and not flags:
-        return from_carrier(fmt, native.UFUNCS[operation](*(to_carrier(fmt, operand) for operand in operands)))
-    values = [to_float64(fmt, operand) for operand in operands]
-    exact = native.fma_in_float64(*values) if operation == "fma" else native.UFUNCS[operation](*values)
-    if not flags:
-        return from_carrier(fmt, exact)
-    rounded = native.round_float64(fmt, exact)
-    result = to_float64(fmt, rounded.words)
-    x, y = values[0], values[-1]
-    match operation:
-        # products of the format's numbers, and of a result and an operand, are exact in float64
-        case "divide":
-            inexact = result * y != x
-        case "sqrt":
-            inexact = result * result != x
-        case "add" | "subtract":
-            _, error = native.two_sum(x, y if operation == "add" else -y)
-            inexact = rounded.inexact | (error != 0)
-        case _:
-            inexact = rounded.inexact
-    finite = _all_finite(values) & np.isfinite(exact)
-    raised = _special_flags(operation, fmt, operands, values, exact) | flag(rounded.undefined, Flags.INVALID)
-    return rounded.words, raised | rounding_flags(rounded, inexact, finite & ~rounded.undefined)
+def _by_processor_alone(fmt: Format, operation: str, flags: bool, rounding: Rounding) -> bool:
+    """Whether one instruction is the operation, which nothing can improve on."""
+    return fmt in (native.FLOAT32, native.FLOAT64) and operation != "fma" and not flags and rounding is NEAREST_EVEN
 
 
-def _in_float64(operation: str, operands: tuple[Words, ...], flags: bool) -> Any:
-    """An operation of float64; elements that no error-free transformation covers go to the specification."""
-    values = [to_float64(FLOAT64, operand) for operand in operands]
-    if operation == "fma":
-        result, inexact, certain = native.fma_of_float64(*values)
-        uncertain = ~certain
+def _by_processor(fmt: Format, operation: str, flags: bool, rounding: Rounding) -> bool:
+    """Whether the processor's arithmetic gives the words, with a conversion before and after."""
+    return not flags and rounding is NEAREST_EVEN and native.is_native(fmt, operation)
+
+
+def _replaced(operation: str) -> str:
+    """The speed of the processor's way, in the terms of ``choice.COMPILE_AFTER``: fma takes as long as on NumPy."""
+    return "numpy" if operation == "fma" else "processor"
+
+
+def _processed(operation: str, fmt: Format, operands: tuple[Words, ...]) -> Words:
+    native.ensure_gradual_underflow()
+    with np.errstate(all="ignore"):
+        if operation != "fma":
+            values = [native.to_carrier(fmt, operand) for operand in operands]
+            return native.from_carrier(fmt, native.UFUNCS[operation](*values))
+        return native.from_carrier(fmt, native.fma_in_float64(*(native.to_float64(fmt, x) for x in operands)))
+
+
+def specified(key: Any, function: Any, fmt: Format, operands: Sequence[Words], flags: bool) -> Any:
+    """``function(fmt, *words)`` of operands and results of one format that no kernel computes, by table or elements."""
+    typed = [(fmt, operand) for operand in operands]
+    size = int(np.prod(words.shape_of(*typed[0]), dtype=np.int64))
+    function = partial(function, fmt)
+    if has_table((key, fmt), [fmt.width] * len(typed), size):
+        both: Any = by_table(
+            (key, fmt), lambda columns: by_elements(function, fmt, [(fmt, c) for c in columns]), typed, flags
+        )
     else:
-        result = native.UFUNCS[operation](*values)
-        if not flags:
-            return from_carrier(FLOAT64, result)
-        inexact, certain = native.inexact_in_float64(operation, result, values[0], values[-1])
-        # an infinite or NaN result says by itself what was raised
-        uncertain = ~certain & np.isfinite(result) & _all_finite(values)
-    packed = np.array(from_carrier(FLOAT64, result))
-    tiny = np.abs(result) < 2.0**FLOAT64.emin
-    # the smallest normal number may be what a tiny one was rounded up to
-    uncertain |= inexact & (np.abs(result) == 2.0**FLOAT64.emin)
-    overflow = np.isinf(result)
-    inexact = inexact | overflow
-    finite = _all_finite(values) & ~np.isnan(result)
-    if operation == "divide":
-        finite &= values[1] != 0
-    raised = _special_flags(operation, FLOAT64, operands, values, result)
-    raised |= flag(finite & overflow, Flags.OVERFLOW) | flag(finite & inexact, Flags.INEXACT)
-    raised |= flag(finite & inexact & tiny, Flags.UNDERFLOW)
-    if uncertain.any():
-        chosen = [(FLOAT64, operand[uncertain]) for operand in operands]
-        function = partial(_SPECIFICATIONS[operation], FLOAT64)
-        packed[uncertain], raised[uncertain] = by_elements(function, FLOAT64, chosen)
-    return (packed, raised) if flags else packed
-
-
-def _special_flags(
-    operation: str, fmt: Format, operands: tuple[Words, ...], values: list[Float64], result: Float64
-) -> FlagArray:
-    """INVALID and DIVIDE_BY_ZERO: a NaN that no operand was, a signaling operand, a finite number over zero."""
-    nan = np.isnan(values[0])
-    for value in values[1:]:
-        nan = nan | np.isnan(value)
-    invalid = (np.isnan(result) & ~nan) | any_signaling(fmt, *operands)
-    if operation == "fma":
-        x, y, _ = values
-        invalid |= (np.isinf(x) & (y == 0)) | ((x == 0) & np.isinf(y))
-    raised = flag(invalid, Flags.INVALID)
-    if operation == "divide":
-        x, y = values
-        raised |= flag((y == 0) & (x != 0) & np.isfinite(x), Flags.DIVIDE_BY_ZERO)
-    return raised
-
-
-def rounding_flags(rounded: native.Rounded, inexact: Mask, where: Mask) -> FlagArray:
-    inexact = inexact | rounded.overflow
-    raised = flag(where & rounded.overflow, Flags.OVERFLOW) | flag(where & inexact, Flags.INEXACT)
-    return raised | flag(where & inexact & rounded.tiny, Flags.UNDERFLOW)
-
-
-def specified(key: Any, function: Any, fmt: Format, operands: Any, flags: bool) -> Any:
-    """``function(fmt, *words)`` of operands and results of one format, by table or by elements."""
-    return apply(key, partial(function, fmt), fmt, [(fmt, operand) for operand in operands], flags)
-
-
-def apply(key: Any, function: Specification, result: Format, operands: list[tuple[Format, Words]], flags: bool) -> Any:
-    both = by_table(key, function, result, operands) or by_elements(function, result, operands)
-    return both if flags else both[0]
-
-
-def apply_any(key: str, function: Specification, fmt: Format, values: Words, width: int, flags: bool) -> Any:
-    both = by_elements(function, fmt, [(layout(width), values)])
+        both = by_elements(function, fmt, typed)
     return both if flags else both[0]
 
 
 def layout(width: int) -> Format:
     """A format of this many bits, for the layout of its words alone."""
     return Format(1, width - 2, infinities=False, nans="none")
-
-
-def _all_finite(values: list[Float64]) -> Mask:
-    finite = np.isfinite(values[0])
-    for value in values[1:]:
-        finite = finite & np.isfinite(value)
-    return np.asarray(finite)
 
 
 def infinite(fmt: Format, a: Words) -> Mask:

@@ -3,16 +3,14 @@
 ``NATIVE`` is the table of choices. A format is computed in its *carrier*, a NumPy type that holds all its words:
 
 * float32 and float64 in themselves: NumPy's add, subtract, multiply, divide and square root round correctly.
-* float16 and bfloat16 in float32, other formats of up to 24 bits of precision and a moderate range in float64, the
-  result being rounded a second time. For these five operations that is the same as rounding once when the carrier has
-  at least 2 p + 2 bits for p bits of precision (S. A. Figueroa, "When is double rounding innocuous?", 1995); for
-  results among the subnormals too, where the target has still fewer bits.
-* fma is not covered by that. The formats carried in float64 and those of float32's precision form the exact product in
-  float64 and round the sum to odd there, before the final rounding; in float64 itself the sum is found by error-free
-  transformations (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008), within a range of
-  operands where these are exact.
+* float16 and bfloat16 in float32, the result being rounded a second time. For these five operations that is the same as
+  rounding once when the carrier has at least 2 p + 2 bits for p bits of precision (S. A. Figueroa, "When is double
+  rounding innocuous?", 1995); for results among the subnormals too, where the target has still fewer bits. float64
+  carries other formats of up to 24 bits of precision and a moderate range in the same way.
+* fma is not covered by that. The formats of up to float32's precision form the exact product in float64 and round the
+  sum to odd there, before the final rounding.
 
-Flags come from the same error-free transformations: a result is inexact when the exact error of it is not zero.
+Flags, other rounding modes and other formats are the kernels' (``soft``).
 """
 
 from __future__ import annotations
@@ -36,9 +34,6 @@ FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = (FORMATS[name] for name in ("float16", "bf
 CARRIED_PRECISION = 24
 CARRIED_EXPONENT = 500
 
-ROUNDED = ("add", "subtract", "multiply", "divide", "sqrt")
-EXACT = ("remainder_truncated", "round_to_integral", "to_integer")
-
 
 def carrier(fmt: Format) -> str | None:
     """The NumPy type in which the format's arithmetic is done natively, None if it is done in software."""
@@ -55,14 +50,31 @@ def _fits_float64(fmt: Format) -> bool:
     return fmt.precision <= CARRIED_PRECISION and lowest >= -CARRIED_EXPONENT and fmt.emax <= CARRIED_EXPONENT
 
 
+ROUNDED = ("add", "subtract", "multiply", "divide", "sqrt")
+EXACT = ("remainder_truncated", "round_to_integral", "to_integer")
+
+
+def is_native(fmt: Format, operation: str) -> bool:
+    """Whether the processor computes the operation, to nearest-even and without flags, unless a compiled kernel does.
+
+    float32, float16 and bfloat16 do all of them so, float64 all but fma. The other formats' kernels take less time than
+    the ways to and from their carrier; only ``remainder_truncated``, which has no kernel, uses it."""
+    if operation == "remainder_truncated":
+        return carrier(fmt) is not None and fmt.has_zero
+    if operation == "fma":
+        return fmt in (FLOAT32, FLOAT16, BFLOAT16)
+    return operation in (*ROUNDED, *EXACT) and fmt in (FLOAT64, FLOAT32, FLOAT16, BFLOAT16)
+
+
 NATIVE: dict[tuple[str, str], str] = {
     (name, operation): type_name
     for name, fmt in FORMATS.items()
     if (type_name := carrier(fmt)) is not None
     for operation in (*ROUNDED, *EXACT, "fma")
+    if is_native(fmt, operation)
 }
-"""(format, operation) -> carrier, of the named formats; what is absent is computed by the specification. Custom formats
-are decided by ``carrier``. Other modes than nearest-even are always computed by the specification."""
+"""(format, operation) -> carrier, of the named formats; what is absent is computed by tables, kernels and, at last, the
+specification. Custom formats are decided by ``is_native``. So are other modes than nearest-even, and flags."""
 
 
 class FloatEnvironmentError(RuntimeError):
@@ -203,21 +215,6 @@ def two_sum(a: Float64, b: Float64) -> tuple[Float64, Float64]:
     return s, (a - (s - b_part)) + (b - b_part)
 
 
-def two_product(a: Float64, b: Float64) -> tuple[Float64, Float64]:
-    """p = fl(a * b) and the exact error (Dekker, with Veltkamp's splitting). Exact for operands below 2**990 whose
-    product is between 2**-960 and 2**1020."""
-    p = a * b
-    a_high, a_low = _split(a)
-    b_high, b_low = _split(b)
-    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-def _split(a: Float64) -> tuple[Float64, Float64]:
-    scaled = a * 134217729.0  # 2**27 + 1
-    high = scaled - (scaled - a)
-    return high, a - high
-
-
 def to_odd(s: Float64, error: Float64) -> Float64:
     """s + error rounded to odd, for s rounded to nearest: of the two numbers around an inexact sum the odd one."""
     bits = s.view(np.int64)
@@ -230,50 +227,6 @@ def fma_in_float64(x: Float64, y: Float64, z: Float64) -> Float64:
     """x * y + z rounded to odd in float64, for operands whose products are exact there."""
     s, error = two_sum(x * y, z)
     return to_odd(s, error)
-
-
-def fma_of_float64(x: Float64, y: Float64, z: Float64) -> tuple[Float64, Mask, Mask]:
-    """x * y + z rounded once, whether that is inexact, and where this holds: for special operands, zeros, and numbers
-    between 2**-400 and 2**400."""
-    high, low = two_product(x, y)
-    t_high, t_low = two_sum(z, low)
-    v_high, v_low = two_sum(high, t_high)
-    w_high, w_low = two_sum(t_low, v_low)
-    result = v_high + to_odd(w_high, w_low)
-    _, error = two_sum(v_high, w_high)
-    inexact = (error != 0) | (w_low != 0)
-    moderate = _between(x, 400) & _between(y, 400) & (_between(z, 400) | (z == 0))
-
-    simple = x * y + z
-    finite_product = np.isfinite(x) & np.isfinite(y)
-    simple = np.where(finite_product & ~np.isfinite(z), z, simple)
-    special = ~finite_product | ~np.isfinite(z)
-    special |= (x == 0) | (y == 0)
-    return np.where(special, simple, result), np.where(special, False, inexact), special | moderate
-
-
-def _between(x: Float64, exponent: int) -> Mask:
-    size = np.abs(x)
-    return np.asarray((size >= 2.0**-exponent) & (size <= 2.0**exponent))
-
-
-def inexact_in_float64(operation: str, r: Float64, x: Float64, y: Float64) -> tuple[Mask, Mask]:
-    """Where float64's own result ``r`` is inexact, and where that is certain; for finite operands and results."""
-    if operation in ("add", "subtract"):
-        _, error = two_sum(x, y if operation == "add" else -y)
-        return error != 0, np.maximum(np.abs(x), np.abs(y)) < 2.0**1020
-    if operation == "multiply":
-        _, error = two_product(x, y)
-        zero = (x == 0) | (y == 0)
-        return (error != 0) & ~zero, zero | (_between(r, 900) & _between(x, 990) & _between(y, 990))
-    if operation == "divide":
-        p, error = two_product(r, y)
-        zero = x == 0
-        certain = _between(x, 900) & _between(y, 990) & _between(r, 990)
-        return ((p != x) | (error != 0)) & ~zero, zero | certain
-    p, error = two_product(r, r)
-    zero = x == 0
-    return ((p != x) | (error != 0)) & ~zero, zero | _between(x, 900)
 
 
 UFUNCS: dict[str, Callable[..., Any]] = {
