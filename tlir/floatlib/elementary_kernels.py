@@ -22,7 +22,7 @@ terms of order u**2; they leave a factor of more than 2 everywhere, so neither c
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from math import factorial
 from typing import NamedTuple
 
@@ -56,11 +56,23 @@ def rounded(value: Callable[[], arb]) -> float:
     return int(significand) / (1 << -int(exponent))
 
 
+def _rounded_each(value: Callable[[int], arb], numbers: range) -> list[float]:
+    return [rounded(partial(value, n)) for n in numbers]
+
+
+def _floor(value: arb) -> int:
+    """The integer part of a ball that holds numbers of only one."""
+    floor = value.floor().unique_fmpz()
+    if floor is None:
+        raise ArithmeticError(f"the precision does not decide the integer part of {value}")
+    return int(floor)
+
+
 def _high_part(value: Callable[[], arb], bits: int) -> tuple[float, float]:
     """(high, low): the constant truncated to a multiple of 2**-bits, and the rest rounded."""
     previous, ctx.prec = ctx.prec, 300
     try:
-        scaled = int((value() * fmpz(1 << bits)).floor().unique_fmpz())
+        scaled = _floor(value() * fmpz(1 << bits))
     finally:
         ctx.prec = previous
     high = scaled / (1 << bits)
@@ -71,7 +83,7 @@ STEPS = 64
 LOG2 = rounded(arb.const_log2)
 INVERSE_STEP = rounded(lambda: STEPS / arb.const_log2())
 STEP_HIGH, STEP_LOW = _high_part(lambda: arb.const_log2() / STEPS, 39)
-POWERS = np.array([rounded(lambda j=j: (arb.const_log2() * j / STEPS).exp()) for j in range(STEPS)])
+POWERS = np.array(_rounded_each(lambda j: (arb.const_log2() * j / STEPS).exp(), range(STEPS)))
 INVERSE_LOG2 = rounded(lambda: 1 / arb.const_log2())
 INVERSE_LOG10 = rounded(lambda: 1 / arb.const_log10())
 LOG10_OF_2 = rounded(lambda: arb.const_log2() / arb.const_log10())
@@ -83,8 +95,8 @@ ATANH_SERIES = [2 / (2 * n + 1) for n in range(11)]
 SIN_TAYLOR = [(-1) ** n / factorial(2 * n + 1) for n in range(8)]
 COS_TAYLOR = [(-1) ** n / factorial(2 * n) for n in range(9)]
 ATAN_SERIES = [(-1) ** n / (2 * n + 1) for n in range(10)]
-ATAN_STEPS = np.array([rounded(lambda j=j: (arb(j) / 4).atan()) for j in range(5)])
-ERF_SERIES = [rounded(lambda n=n: 2 * (-1) ** n / (arb.pi().sqrt() * factorial(n) * (2 * n + 1))) for n in range(13)]
+ATAN_STEPS = np.array(_rounded_each(lambda j: (arb(j) / 4).atan(), range(5)))
+ERF_SERIES = _rounded_each(lambda n: 2 * (-1) ** n / (arb.pi().sqrt() * factorial(n) * (2 * n + 1)), range(13))
 
 
 def _horner(coefficients: list[float], x: Floats) -> Floats:
@@ -225,7 +237,7 @@ def _turns() -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]
     count = 2 * MAX_EXPONENT + 50
     previous, ctx.prec = ctx.prec, 2 * count + 200
     try:
-        scaled = int((arb((1, count + 100)) / (2 * arb.pi())).floor().unique_fmpz())
+        scaled = _floor(arb((1, count + 100)) / (2 * arb.pi()))
     finally:
         ctx.prec = previous
     rows = []
@@ -371,9 +383,13 @@ def _scaled_erfc_cells() -> Floats:
     return _rounded_table(columns)
 
 
+def _itself(value: arb) -> arb:
+    return value
+
+
 def _rounded_table(columns: list[list[arb]]) -> Floats:
     """The transposed table in float64."""
-    return np.array([[rounded(lambda value=value: value) for value in column] for column in columns]).T.copy()
+    return np.array([[rounded(partial(_itself, value)) for value in column] for column in columns]).T.copy()
 
 
 def _cell_polynomial(table: Floats, a: Floats) -> Floats:
