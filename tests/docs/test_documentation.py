@@ -24,23 +24,23 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Path:
+def furnished(tmp_path: Path) -> Path:
     furnish(tmp_path)
     return tmp_path
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=lambda page: page.name)
-def test_sessions_give_the_output_they_show(page: Path, workplace: Path) -> None:
+def test_sessions_give_the_output_they_show(page: Path, furnished: Path) -> None:
     for text in blocks(page, "console"):
         for command, expected in session_steps(text):
-            assert run(command, workplace) == expected, f"in {page.name}: {command}"
+            assert run(command, furnished) == expected, f"in {page.name}: {command}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
 def test_python_blocks_run_and_print_what_they_say(
-    page: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, furnished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(workplace)
+    monkeypatch.chdir(furnished)
     names: dict[str, object] = {"__name__": page.stem}
     for text in blocks(page, "python"):
         part: list[str] = []
