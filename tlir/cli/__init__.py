@@ -14,6 +14,7 @@ COMMANDS: dict[str, str] = {
     "ops": "tlir.cli.ops",
     "upgrade": "tlir.cli.upgrade",
     "reorder": "tlir.cli.reorder",
+    "cast": "tlir.cli.cast",
 }
 """Each command's name and the module whose function ``command`` it is, in the order of ``tlir --help``."""
 

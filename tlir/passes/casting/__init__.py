@@ -1,0 +1,1 @@
+"""Parts of ``tlir.passes.cast``: the formats that are meant, and words in another format."""
