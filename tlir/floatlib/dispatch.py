@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,34 @@ def has_kernel(operation: str, fmt: Format) -> bool:
     return operation not in _PRODUCTS or fmt.precision <= WIDEST_PRODUCT
 
 
+@dataclass(frozen=True)
+class Plan:
+    """How one of ``SPECIFICATIONS`` is computed: ``way`` is "alone" where the processor's instruction is the operation,
+    "processor" where it is with conversions before and after and a compiled kernel takes less time, "kernel", or
+    "specification"."""
+
+    way: str
+    function: Specification
+    kernel: Kernel
+    with_flags: Kernel
+    key: Hashable
+
+
+@lru_cache(maxsize=4096)
+def _plan(operation: str, fmt: Format, flags: bool, rounding: Rounding) -> Plan:
+    plain = not flags and rounding is NEAREST_EVEN
+    if plain and fmt in (native.FLOAT32, native.FLOAT64) and operation != "fma":
+        way = "alone"
+    elif plain and native.is_native(fmt, operation):
+        way = "processor"
+    else:
+        way = "kernel" if has_kernel(operation, fmt) else "specification"
+    kernel = catalog.arithmetic(operation, fmt, rounding, flags)
+    with_flags = catalog.arithmetic(operation, fmt, rounding, True)
+    function = partial(with_rounding, SPECIFICATIONS[operation], rounding, fmt)
+    return Plan(way, function, kernel, with_flags, (operation, rounding, fmt))
+
+
 def implementation(
     fmt: Format, operation: str, size: int, flags: bool = False, rounding: Rounding = NEAREST_EVEN
 ) -> str:
@@ -61,17 +90,15 @@ def implementation(
     see ``soft.choice``. ValueError for another operation."""
     if operation not in SPECIFICATIONS:
         raise ValueError(f"the operation is one of {', '.join(SPECIFICATIONS)}, not {operation!r}")
-    if _by_processor_alone(fmt, operation, flags, rounding):
-        return "processor"
-    if not has_kernel(operation, fmt):
-        return "specification"
-    kernel = catalog.arithmetic(operation, fmt, rounding, flags)
-    if _by_processor(fmt, operation, flags, rounding):
-        return "compiled" if choice.compiles(kernel, size, _replaced(operation)) else "processor"
-    return kernel_implementation(kernel, (operation, rounding, fmt), size)
+    plan = _plan(operation, fmt, flags, rounding)
+    if plan.way == "processor" and choice.compiles(plan.kernel, size, _replaced(operation)):
+        return "compiled"
+    if plan.way == "kernel":
+        return kernel_implementation(plan.kernel, plan.key, size)
+    return "processor" if plan.way == "alone" else plan.way
 
 
-def kernel_implementation(kernel: Kernel, key: Any, size: int) -> str:
+def kernel_implementation(kernel: Kernel, key: Hashable, size: int) -> str:
     """The same for an operation that the processor does not do, its table being called ``key``."""
     if has_table(key, kernel.operands, size):
         return "compiled" if choice.compiles(kernel, size, "table") else "table"
@@ -81,23 +108,22 @@ def kernel_implementation(kernel: Kernel, key: Any, size: int) -> str:
 def rounded(operation: str, fmt: Format, operands: tuple[Words, ...], flags: bool, rounding: Rounding) -> Any:
     """One of ``SPECIFICATIONS`` on operands that are broadcast."""
     operands = tuple(words.broadcast(fmt, *operands))
-    if _by_processor_alone(fmt, operation, flags, rounding):
-        return _processed(operation, fmt, operands)
-    function = partial(with_rounding, SPECIFICATIONS[operation], rounding, fmt)
-    if not has_kernel(operation, fmt):
-        both = by_elements(function, fmt, [(fmt, operand) for operand in operands])
-        return both if flags else both[0]
-    kernel = catalog.arithmetic(operation, fmt, rounding, flags)
-    if _by_processor(fmt, operation, flags, rounding):
-        compiled = choice.run_compiled(kernel, operands, _replaced(operation))
-        return _processed(operation, fmt, operands) if compiled is None else compiled[0]
-    fill_kernel = catalog.arithmetic(operation, fmt, rounding, True)
-    return run(kernel, (operation, rounding, fmt), function, fmt, fmt, operands, fill_kernel)
+    plan = _plan(operation, fmt, flags, rounding)
+    match plan.way:
+        case "alone":
+            return _processed(operation, fmt, operands)
+        case "processor":
+            compiled = choice.run_compiled(plan.kernel, operands, _replaced(operation))
+            return _processed(operation, fmt, operands) if compiled is None else compiled[0]
+        case "kernel":
+            return run(plan.kernel, plan.key, plan.function, fmt, fmt, operands, plan.with_flags)
+    both = by_elements(plan.function, fmt, [(fmt, operand) for operand in operands])
+    return both if flags else both[0]
 
 
 def run(
     kernel: Kernel,
-    key: Any,
+    key: Hashable,
     function: Specification,
     source: Format,
     result: Format,
@@ -108,9 +134,13 @@ def run(
 
     ``function`` specifies the same for operands of ``source`` and a result of ``result``; ``with_flags`` is the kernel
     that also gives flags, from which the table called ``key`` is made."""
+    both: tuple[Words, FlagArray | None] | None
+    if choice.is_compiled(kernel):
+        both = choice.run(kernel, operands)
+        assert both is not None
+        return both if kernel.flags else both[0]
     size = choice.size_of(kernel, operands)
     typed = [(source, operand) for operand in operands]
-    both: tuple[Words, FlagArray | None] | None
     if has_table(key, kernel.operands, size):
         both = choice.run_compiled(kernel, operands, "table")
         if both is None:
@@ -134,16 +164,6 @@ def _filled_by(kernel: Kernel) -> Fill:
 def with_rounding(function: Any, rounding: Rounding, fmt: Format, *operands: int) -> tuple[int, int]:
     word, raised = function(fmt, *operands, rounding)
     return word, raised
-
-
-def _by_processor_alone(fmt: Format, operation: str, flags: bool, rounding: Rounding) -> bool:
-    """Whether one instruction is the operation, which nothing can improve on."""
-    return fmt in (native.FLOAT32, native.FLOAT64) and operation != "fma" and not flags and rounding is NEAREST_EVEN
-
-
-def _by_processor(fmt: Format, operation: str, flags: bool, rounding: Rounding) -> bool:
-    """Whether the processor's arithmetic gives the words, with a conversion before and after."""
-    return not flags and rounding is NEAREST_EVEN and native.is_native(fmt, operation)
 
 
 def _replaced(operation: str) -> str:

@@ -6,6 +6,7 @@ with a trailing axis of little-endian limbs. Unused high bits are zero.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,13 @@ Words = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 
+@lru_cache(maxsize=1024)
 def word_dtype(fmt: Format) -> np.dtype[Any]:
     """The NumPy type of the words (of one limb, for formats wider than 64 bits)."""
     return integer_dtype(min(fmt.width, 64))
 
 
+@lru_cache(maxsize=64)
 def integer_dtype(width: int) -> np.dtype[Any]:
     """The smallest unsigned NumPy type of at least ``width`` (up to 64) bits."""
     return np.dtype(next(f"u{size}" for size in (1, 2, 4, 8) if width <= 8 * size))

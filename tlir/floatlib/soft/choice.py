@@ -14,11 +14,10 @@ Operations that the processor or a table computes at a few nanoseconds an elemen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +42,11 @@ _compiled: set[Kernel] = set()
 def can_compile() -> bool:
     """Whether llvmlite is installed."""
     return find_spec("llvmlite") is not None
+
+
+def is_compiled(kernel: Kernel) -> bool:
+    """Whether the kernel has a compiled loop already."""
+    return kernel in _compiled
 
 
 def compiles(kernel: Kernel, size: int, otherwise: str = "numpy") -> bool:
@@ -73,6 +77,8 @@ def run_compiled(
     kernel: Kernel, operands: tuple[Words, ...], otherwise: str
 ) -> tuple[Words, NDArray[np.uint8] | None] | None:
     """Words and flags by the compiled loop where that is due, otherwise None, and the elements are counted."""
+    if kernel in _compiled:
+        return _run_compiled(kernel, operands)
     size = size_of(kernel, operands)
     if not compiles(kernel, size, otherwise):
         _elements[kernel] = _elements.get(kernel, 0) + size
@@ -80,16 +86,23 @@ def run_compiled(
     return _run_compiled(kernel, operands)
 
 
-def _run_compiled(kernel: Kernel, operands: tuple[Words, ...]) -> Any:
+@lru_cache(maxsize=1)
+def _loop() -> Callable[..., tuple[Words, NDArray[np.uint8] | None]]:
     from tlir.floatlib.soft import llvm
 
-    result = llvm.run(kernel, operands)
+    return llvm.run
+
+
+def _run_compiled(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, NDArray[np.uint8] | None]:
+    result = _loop()(kernel, operands)
     _compiled.add(kernel)
     return result
 
 
 def run(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, NDArray[np.uint8] | None] | None:
     """Words and flags of operands of one common shape; None where the specification is to compute them."""
+    if kernel in _compiled:
+        return _run_compiled(kernel, operands)
     size = size_of(kernel, operands)
     chosen = choose(kernel, size)
     _elements[kernel] = _elements.get(kernel, 0) + size
