@@ -112,6 +112,52 @@ def version_3() -> Document:
     }
 
 
+def regions() -> Document:
+    """A scan whose body adds slices up, and a case in a branch of a case: several results, regions within regions."""
+    body = [node(0, "input", [], [], name="total"), node(1, "input", [], []), node(2, "add", [0, 1], [])]
+    step = {"input_ids": [0, 1], "output_ids": [2, 0], "nodes": body}
+    scalar = {"shape": [], "dtype": "float32"}
+    argument = node(0, "input", [], [])
+    identity = {"input_ids": [0], "output_ids": [0], "nodes": [argument]}
+    negated = {"input_ids": [0], "output_ids": [1], "nodes": [argument, node(1, "negate", [0], [])]}
+    index = node(1, "constant", [], [], "int32", attrs={"value": words("int32", [], "00000001")})
+    inner = node(2, "case", [1, 0], [], regions=[identity, negated])
+    nested = {"input_ids": [0], "output_ids": [2], "nodes": [argument, index, inner]}
+    scan = {
+        "id": 2,
+        "op": "scan",
+        "inputs": [0, 1],
+        "attrs": {"length": 3, "num_consts": 0, "num_carry": 1},
+        "results": [scalar, {"shape": [3], "dtype": "float32"}],
+        "regions": [step],
+    }
+    return {
+        "format": "tlir",
+        "version": 3,
+        "name": "running",
+        "input_ids": [0, 1, 3],
+        "output_ids": [4, [2, 1]],
+        "nodes": [
+            node(0, "input", [], [], name="start"),
+            node(1, "input", [], [3], name="x"),
+            scan,
+            node(3, "input", [], [], "bool", name="which"),
+            node(4, "case", [3, 2], [], regions=[identity, nested]),
+        ],
+        "samples": [
+            {
+                "inputs": [
+                    words("float32", [], "00000000"),
+                    words("float32", [3], "3f800000 3f800000 3f800000"),
+                    words("bool", [], "1"),
+                ],
+                "outputs": [words("float32", [], "c0400000"), words("float32", [3], "00000000 3f800000 40000000")],
+                "trace": [{"value": [2, 1], "tensor": words("float32", [3], "00000000 3f800000 40000000")}],
+            }
+        ],
+    }
+
+
 def with_external(folder: Path) -> Document:
     """A constant in ``weights/w.safetensors``, which is written into the folder."""
     header = b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
@@ -126,7 +172,7 @@ def with_external(folder: Path) -> Document:
     return document
 
 
-ALL = (version_1, version_2, version_3)
+ALL = (version_1, version_2, version_3, regions)
 
 
 def changed(document: Document, pointer: str, value: Any) -> Document:

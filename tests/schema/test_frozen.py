@@ -21,6 +21,7 @@ FILES = {
     "v1.json": "09ac66fba314d4db925154e7470408a9ae82ff08b51c02158d0cf0e43ea4b010",
     "v2.json": "731038cbd88348a9f8db193ef767249f283e7f78ff845a4410d3b090771a7856",
     "v3.json": "bd9b740dff0deab58c2ded7901109a42abf4c11ff77e0f6b2d496768e40940cd",
+    "v3_regions.json": "70b6bf91d61ec19cba281002ccd4b1a844a0a4afe2cfc316eac9768b7355a2e1",
     "v3.safetensors": "ff9a3c1eb045b13f1d02650d01ed70aa08cf795cdf0b03dd7a02a4de755a5ebf",
 }
 
@@ -72,9 +73,21 @@ def test_version_3() -> None:
     assert type_errors(graph) == []
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_canonical_text_is_written_again_byte_for_byte(version: int) -> None:
-    path = FOLDER / f"v{version}.json"
+def test_version_3_with_regions() -> None:
+    graph = read(FOLDER / "v3_regions.json")
+    scan, case = graph.nodes[2], graph.nodes[4]
+    assert [str(type) for type in scan.types] == ["float32[]", "float32[3]"]
+    assert scan.regions[0].outputs == (Ref(2), Ref(0))
+    assert graph.body.outputs == (Ref(4), Ref(2, 1))
+    assert [len(region.nodes) for region in case.regions] == [1, 3]
+    assert [node.op for node in case.regions[1].nodes[2].regions[1].nodes] == ["input", "negate"]
+    assert list(graph.samples[0].trace or {}) == [Ref(2, 1)]
+    assert type_errors(graph) == []
+
+
+@pytest.mark.parametrize("name", ["v1.json", "v2.json", "v3_regions.json"])
+def test_canonical_text_is_written_again_byte_for_byte(name: str) -> None:
+    path = FOLDER / name
     assert dumps(read(path)).encode() == path.read_bytes()
 
 
