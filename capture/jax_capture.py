@@ -545,19 +545,31 @@ class Program:
 
 
 class Builder:
-    """Appends nodes to a graph; a value is the id of its node. Constants are kept apart as arrays until the end."""
+    """Appends nodes to a body. A value is numbered in the order in which it is made: it is the id of its node until a
+    node with several results comes. Equal constants share a node."""
 
     def __init__(self) -> None:
         self.nodes: list[dict[str, Any]] = []
         self.source: Source | None = None
+        self._places: list[tuple[int, int]] = []
+        self._types: list[Type] = []
         self._constants: dict[Any, int] = {}
         self._broadcasts: dict[Any, int] = {}
 
     def shape(self, ref: int) -> tuple[int, ...]:
-        return tuple(self.nodes[ref]["shape"])
+        return self._types[ref][0]
 
     def dtype(self, ref: int) -> str:
-        return str(self.nodes[ref]["dtype"])
+        return self._types[ref][1]
+
+    def node(self, ref: int) -> dict[str, Any]:
+        """The node whose result a value is."""
+        return self.nodes[self._places[ref][0]]
+
+    def written(self, ref: int) -> int | list[int]:
+        """How an artifact names a value."""
+        node, result = self._places[ref]
+        return [node, result] if result else node
 
     def kind(self, ref: int) -> str:
         return _kind(self.dtype(ref))
@@ -565,17 +577,35 @@ class Builder:
     def emit(
         self, op: str, inputs: Sequence[int], shape: Sequence[int], dtype: str, name: str | None = None, **attrs: Any
     ) -> int:
-        """A new node. Attributes of sequences become lists, and their numbers Python integers."""
-        node: dict[str, Any] = {"id": len(self.nodes), "op": op, "inputs": list(inputs)}
-        node |= {"shape": [int(size) for size in shape], "dtype": dtype}
+        """A new node with one result. Attributes of sequences become lists, and their numbers Python integers."""
+        return self.emit_several(op, inputs, [(tuple(shape), dtype)], name, **attrs)[0]
+
+    def emit_several(
+        self,
+        op: str,
+        inputs: Sequence[int],
+        results: Sequence[Type],
+        name: str | None = None,
+        regions: Sequence[Mapping[str, Any]] = (),
+        **attrs: Any,
+    ) -> list[int]:
+        """A new node with one or more results, and the bodies of its regions; the values of its results."""
+        node: dict[str, Any] = {"id": len(self.nodes), "op": op, "inputs": [self.written(ref) for ref in inputs]}
+        types = [(tuple(int(size) for size in shape), dtype) for shape, dtype in results]
+        described = [{"shape": list(shape), "dtype": dtype} for shape, dtype in types]
+        node |= described[0] if len(described) == 1 else {"results": described}
         if attrs:
             node["attrs"] = {key: _plain(value) for key, value in attrs.items()}
+        if regions:
+            node["regions"] = list(regions)
         if name:
             node["name"] = name
         if self.source and op not in ("input", "constant"):
             node["source"] = dataclasses.asdict(self.source)
         self.nodes.append(node)
-        return int(node["id"])
+        self._places += [(int(node["id"]), k) for k in range(len(types))]
+        self._types += types
+        return list(range(len(self._types) - len(types), len(self._types)))
 
     def constant(self, array: np.ndarray, name: str | None = None) -> int:
         """The node of a constant; equal words of equal type and name share one."""
@@ -1069,7 +1099,7 @@ def _general_reduce(b: Builder, ins: list[int], params: Mapping[str, Any], outs:
         rounds = _kind(dtype) in ("float", "complex") and reducer in ("add", "multiply")
         if not rounds:  # the order is free, so the initial value may come last
             reduced = b.emit(reducer, [b.broadcast(initial, shape), reduced], shape, dtype)
-        elif b.nodes[initial].get("attrs", {}).get("value") != tensor(
+        elif b.node(initial).get("attrs", {}).get("value") != tensor(
             np.array(0 if reducer == "add" else 1, _numpy_dtype(dtype))
         ):
             raise _Inexpressible(f"its initial value is not the constant {0 if reducer == 'add' else 1}")
@@ -1146,6 +1176,144 @@ def _dot_general(b: Builder, ins: list[int], params: Mapping[str, Any], outs: li
     return [b.convert(product, dtype)]
 
 
+# Reading and writing at computed places, and sorting.
+
+
+@_rule("dynamic_slice")
+def _dynamic_slice(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.emit("dynamic_slice", ins, *outs[0], slice_sizes=outs[0][0])]
+
+
+@_rule("dynamic_update_slice")
+def _dynamic_update_slice(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.emit("dynamic_update_slice", ins, *outs[0])]
+
+
+def _fill_value(dtype: str, given: Any) -> np.ndarray:
+    """What a gather out of bounds gives where the program does not say: NaN, the least signed integer, the greatest
+    unsigned one, true."""
+    native = _numpy_dtype(dtype)
+    if given is not None:
+        return np.array(given).astype(native)
+    kind = _kind(dtype)
+    if kind == "int":
+        return np.array(jax.numpy.iinfo(native).min).astype(native)
+    if kind == "uint":
+        return np.array(jax.numpy.iinfo(native).max).astype(native)
+    return np.array(True if kind == "bool" else np.nan).astype(native)
+
+
+def _index_mode(mode: Any, out_of_bounds: Mapping[str, str]) -> str:
+    name = lax.GatherScatterMode.from_any(mode).name
+    if name not in out_of_bounds:
+        raise _Inexpressible(f"indices in the mode {name}")
+    return out_of_bounds[name]
+
+
+@_rule("gather")
+def _gather(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    numbers, (_, dtype) = params["dimension_numbers"], outs[0]
+    # What is promised to be in bounds is clamped, as XLA's gather does.
+    modes = {"PROMISE_IN_BOUNDS": "clip", "CLIP": "clip", "FILL_OR_DROP": "fill"}
+    mode = _index_mode(params["mode"], modes)
+    fill = {"fill_value": tensor(_fill_value(dtype, params["fill_value"]))} if mode == "fill" else {}
+    attrs: dict[str, Any] = {
+        "offset_dims": numbers.offset_dims,
+        "collapsed_slice_dims": numbers.collapsed_slice_dims,
+        "operand_batching_dims": numbers.operand_batching_dims,
+        "start_indices_batching_dims": numbers.start_indices_batching_dims,
+        "start_index_map": numbers.start_index_map,
+        "index_vector_dim": len(b.shape(ins[1])) - 1,
+        "slice_sizes": params["slice_sizes"],
+        "mode": mode,
+    }
+    return [b.emit("gather", ins, *outs[0], **attrs, **fill)]
+
+
+_SCATTERS = {
+    "scatter": "replace",
+    "scatter-add": "add",
+    "scatter-sub": "add",
+    "scatter-mul": "multiply",
+    "scatter-min": "minimum",
+    "scatter-max": "maximum",
+}
+
+
+def _scatter(primitive: str, reducer: str) -> Rule:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+        operand, indices, updates = ins
+        numbers, (shape, dtype) = params["dimension_numbers"], outs[0]
+        if primitive == "scatter" and params.get("update_jaxpr") is not None:
+            raise _Inexpressible("its update is not one of replace, add, subtract, multiply, minimum and maximum")
+        if primitive == "scatter-sub":
+            updates = b.emit("negate", [updates], b.shape(updates), dtype)
+        of_bool = {"add": "maximum", "multiply": "minimum"}
+        combined = of_bool.get(reducer, reducer) if dtype == "bool" else reducer
+        if combined in ("minimum", "maximum") and _kind(dtype) == "complex":
+            raise _Inexpressible("complex numbers have no order")
+        # XLA leaves out every window that is out of bounds, what is promised to be in bounds too.
+        modes = {"PROMISE_IN_BOUNDS": "drop", "CLIP": "clip", "FILL_OR_DROP": "drop"}
+        attrs: dict[str, Any] = {
+            "update_window_dims": numbers.update_window_dims,
+            "inserted_window_dims": numbers.inserted_window_dims,
+            "input_batching_dims": numbers.operand_batching_dims,
+            "scatter_indices_batching_dims": numbers.scatter_indices_batching_dims,
+            "scatter_dims_to_operand_dims": numbers.scatter_dims_to_operand_dims,
+            "index_vector_dim": len(b.shape(indices)) - 1,
+            "mode": _index_mode(params["mode"], modes),
+            "reducer": combined,
+        }
+        return [b.emit("scatter", [operand, indices, updates], shape, dtype, **attrs)]
+
+    return rule
+
+
+for _primitive, _reducer in _SCATTERS.items():
+    _rule(_primitive)(_scatter(_primitive, _reducer))
+
+
+@_rule("sort")
+def _sort(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return b.emit_several("sort", ins, outs, dimension=params["dimension"], num_keys=params["num_keys"])
+
+
+def _total_order(b: Builder, ref: int) -> int:
+    """Words of floats as signed integers that ascend in IEEE totalOrder, and back: bits behind a set sign flipped."""
+    shape, dtype = b.shape(ref), b.dtype(ref)
+    last, low = _BITS[dtype] - 1, (1 << (_BITS[dtype] - 1)) - 1
+    signs = b.emit("shift_right_arithmetic", [ref, b.broadcast(b.scalar(last, dtype), shape)], shape, dtype)
+    mask = b.emit("and", [signs, b.broadcast(b.scalar(low, dtype), shape)], shape, dtype)
+    return b.emit("xor", [ref, mask], shape, dtype)
+
+
+@_rule("top_k")
+def _top_k(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    """XLA's search orders floats by totalOrder: -0 below 0, and a NaN by its sign below or above all numbers."""
+    (shape, dtype), places = outs
+    attrs = {"k": params["k"], "dimension": params["axis"] % len(shape)}
+    if _kind(dtype) != "float":
+        return b.emit_several("top_k", ins, outs, **attrs)
+    words = f"int{_BITS[dtype]}"
+    keys = _total_order(b, b.emit("bitcast_convert", ins, b.shape(ins[0]), words))
+    greatest, indices = b.emit_several("top_k", [keys], [(shape, words), places], **attrs)
+    return [b.emit("bitcast_convert", [_total_order(b, greatest)], shape, dtype), indices]
+
+
+@_rule("approx_top_k")
+def _approx_top_k(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    """Off the TPU the search is exact: a whole sort, of which the first k elements are kept."""
+    (shape, dtype), (_, index_dtype) = outs
+    axis, sizes = int(params["reduction_dimension"]) % len(shape), b.shape(ins[0])
+    if shape[axis] != params["k"]:
+        raise _Inexpressible("it keeps more than k elements")
+    places = b.emit("iota", [], sizes, index_dtype, iota_dimension=axis)
+    types = [(sizes, dtype), (sizes, index_dtype)]
+    direction = {"descending": True} if params["is_max_k"] else {}
+    ordered = b.emit_several("sort", [ins[0], places], types, dimension=axis, **direction)
+    return [_part(b, ref, axis, 0, shape[axis]) for ref in ordered]
+
+
 # ---- from steps to nodes --------------------------------------------------------------------------------------------
 
 
@@ -1185,6 +1353,15 @@ class Graph:
         for step in program.steps:
             self._emit(step)
         self.outputs = [self.ref(value) for value in program.outputs]
+
+    def body(self) -> dict[str, Any]:
+        """The inputs, outputs and nodes as an artifact or a region has them."""
+        written = self.builder.written
+        return {
+            "input_ids": [written(self.ref(value)) for value in self.program.inputs],
+            "output_ids": [written(ref) for ref in self.outputs],
+            "nodes": self.builder.nodes,
+        }
 
     def ref(self, value: int) -> int:
         """The node of a value; a constant gets its node where it is used first."""
@@ -1318,9 +1495,7 @@ def export(
     artifact: dict[str, Any] = {
         "format": "tlir",
         "name": name,
-        "input_ids": [graph.ref(value) for value in program.inputs],
-        "output_ids": graph.outputs,
-        "nodes": graph.builder.nodes,
+        **graph.body(),
         "producer": {
             "frontend": "jax",
             "frontend_version": jax.__version__,
@@ -1363,9 +1538,9 @@ def _trace(graph: Graph, values: Mapping[int, Any]) -> list[dict[str, Any]]:
     for step in graph.program.steps:
         for value in step.outputs:
             ref = graph.ref(value)
-            if graph.builder.nodes[ref]["op"] not in ("input", "constant"):
+            if graph.builder.node(ref)["op"] not in ("input", "constant"):
                 found.setdefault(ref, values[value])
-    return [{"value": ref, "tensor": tensor(found[ref])} for ref in sorted(found)]
+    return [{"value": graph.builder.written(ref), "tensor": tensor(found[ref])} for ref in sorted(found)]
 
 
 def _lowest_version(artifact: Mapping[str, Any]) -> int:
