@@ -1,4 +1,4 @@
-"""Makes the helper modules of this folder importable: pytest's importlib mode leaves the path alone."""
+"""Makes the shared modules of this folder importable: pytest's importlib mode leaves the path alone."""
 
 import sys
 from pathlib import Path
