@@ -1,10 +1,15 @@
-"""Python arguments as the tensors of a graph's inputs: matched by position, by name or by structure, never converted
-unless that is exact."""
+"""Python arguments as the tensors of a graph's inputs: matched by position, by name or by structure.
+
+Arrays and Python numbers are never converted unless that is exact. What is no number of any format, a fraction or a
+number as text ("0.1", "1+1p-100"), is exact itself and rounded once to the input's format.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +17,8 @@ import numpy as np
 from tlir.errors import UsageError
 from tlir.floatlib.convert import convert, from_integer
 from tlir.floatlib.format import FORMATS, Format
-from tlir.floatlib.rounding import Flags
+from tlir.floatlib.rounding import Flags, round_fraction
+from tlir.floatlib.text import TextError, parse
 from tlir.floatlib.value import Value
 from tlir.floatlib.words import from_ints
 from tlir.ir.graph import Graph
@@ -48,6 +54,7 @@ def _by_name(arrays: Mapping[Any, Any], names: Sequence[str]) -> list[Any]:
     given: dict[str, Any] = {}
     for key, value in arrays.items():
         if key in names:
+            require_unique(str(key), names)
             given[key] = value
         else:
             given.update(_leaves(value, str(key)))
@@ -65,6 +72,19 @@ def unknown_input(name: str, names: Sequence[str]) -> UsageError:
     close = get_close_matches(name, names, 1)
     hint = f"did you mean {close[0]!r}?" if close else f"the inputs are {', '.join(names)}" if names else None
     return UsageError("TL0601", f"there is no input {name!r}", hint=hint or "the graph has no inputs")
+
+
+def require_unique(name: str, names: Sequence[str]) -> None:
+    """UsageError TL0601 for a name of several inputs, which says none of them."""
+    positions = [str(k) for k, other in enumerate(names) if other == name]
+    if len(positions) > 1:
+        raise UsageError(
+            "TL0601",
+            f"inputs {', '.join(positions[:-1])} and {positions[-1]} are both named {name!r}"
+            if len(positions) == 2
+            else f"{len(positions)} inputs are named {name!r}",
+            hint="give them different names in the artifact, or in Python all arrays as a list",
+        )
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -141,19 +161,21 @@ def _kind(value: Any) -> str:
 
 def tensor_of(value: Any, type: TensorType, name: str) -> Tensor:
     """The tensor of one value: an array of exactly this dtype and shape, or for a scalar input a Python number that the
-    dtype holds exactly. UsageError TL0601 otherwise, naming the cast."""
+    dtype holds exactly, a ``Value`` that it holds exactly, a ``Fraction`` or a number as text; an array may hold such
+    objects too, or texts. UsageError TL0601 otherwise, naming the cast."""
     if isinstance(value, Tensor):
         return _require(value, type, name)
     if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
         return _require(Tensor(TensorType((), type.dtype), _scalar_words(value, type.dtype, name)), type, name)
-    if isinstance(value, Value):
-        value = np.array(value, dtype=object)
+    if isinstance(value, Value | Fraction | str):
+        item, value = value, np.empty((), dtype=object)
+        value[()] = item
     if isinstance(value, list | tuple) or not hasattr(value, "__array__"):
         raise UsageError(
             "TL0601", f"input {name!r} is {_kind(value)}, not an array", hint=f"give {_array_text(type.dtype)}"
         )
     array = np.asarray(value)
-    if array.dtype == object:
+    if array.dtype == object or array.dtype.kind == "U":
         return _require(_from_objects(array, type, name), type, name)
     if dtype_of_numpy(array.dtype) is None:
         raise UsageError("TL0601", f"input {name!r} is {type}, and an array of {array.dtype} was given")
@@ -213,15 +235,78 @@ def _exact(fmt: Format, value: Any) -> tuple[int, Flags]:
 
 
 def _from_objects(array: Any, type: TensorType, name: str) -> Tensor:
-    """An array of ``Value`` (pairs of them for a complex type), as ``Tensor.to_numpy`` gives for formats without a
-    NumPy type."""
-    fmt = type.dtype.format
-    flat: list[Any] = []
-    for item in array.reshape(-1):
-        flat.extend(item if isinstance(item, tuple) else (item,))
-    if fmt is None or not all(isinstance(item, Value) and item.format == fmt for item in flat):
+    """An array of objects, each a ``Value``, a fraction, a Python number or a text; of a complex input also pairs of
+    them, as ``Tensor.to_numpy`` gives for formats without a NumPy type."""
+    dtype = type.dtype
+    if not (dtype.is_float or dtype.is_complex):
         raise UsageError("TL0601", f"input {name!r} is {type}, and an array of other objects was given")
-    given = TensorType(array.shape, type.dtype)
-    if len(flat) != given.size * type.dtype.components:
-        raise UsageError("TL0601", f"input {name!r} is {type}: each element needs {type.dtype.components} Values")
-    return Tensor(given, np.ascontiguousarray(from_ints(fmt, [item.word for item in flat])).reshape(words_shape(given)))
+    words: list[int] = []
+    for position, item in enumerate(array.reshape(-1)):
+        try:
+            parts = _parts(item, dtype)
+            words.extend(_rounded(dtype.float_format, part) for part in parts)
+        except (_Refused, TextError) as error:
+            index = [int(i) for i in np.unravel_index(position, array.shape)] if array.shape else ""
+            raise UsageError("TL0601", f"input {name!r}{index}: {error}") from None
+    given = TensorType(array.shape, dtype)
+    tensor = Tensor(given, np.ascontiguousarray(from_ints(dtype.float_format, words)).reshape(words_shape(given)))
+    return _require(tensor, type, name)
+
+
+class _Refused(Exception):
+    """Why an object is not an element of the dtype, as a sentence."""
+
+
+def _parts(item: Any, dtype: DType) -> Sequence[Any]:
+    """The real numbers that an element consists of: one, or two of a complex dtype."""
+    if not dtype.is_complex:
+        return [item]
+    if isinstance(item, tuple):
+        if len(item) != 2:
+            raise _Refused(f"a complex element is a pair, not {len(item)} numbers")
+        return item
+    if isinstance(item, str):
+        return complex_parts(item)
+    return [item.real, item.imag] if isinstance(item, complex) else [item, 0]
+
+
+def _rounded(fmt: Format, item: Any) -> int:
+    """The word of one object in the format, rounded once where it is no number of a format itself."""
+    exact = False
+    if isinstance(item, str):
+        word, flags = parse(fmt, item)
+    elif isinstance(item, Fraction):
+        word, flags = round_fraction(fmt, item)
+    elif isinstance(item, Value):
+        if item.format == fmt:
+            return item.word
+        word, flags = convert(item.format, fmt, item.word)
+        exact = True
+    elif isinstance(item, int | float) and not isinstance(item, bool):
+        word, flags = _exact(fmt, item)
+        exact = True
+    else:
+        raise _Refused(f"{_kind(item)} is not a number")
+    shown = str(item) if not isinstance(item, int) or abs(item) < 10**30 else "this integer"
+    shown = shown if len(shown) <= 60 else shown[:60] + "…"
+    if flags & Flags.INVALID:
+        raise _Refused(f"{shown} has no word in {fmt.name}")
+    if flags & Flags.OVERFLOW:
+        raise _Refused(f"{shown} is beyond the largest number of {fmt.name}")
+    if exact and flags & Flags.INEXACT:
+        raise _Refused(f"{shown} is not exactly a {fmt.name} number; give it as text or as a fraction to round it")
+    return word
+
+
+_EXPONENT = re.compile(r"[pP]$|(?<![0-9a-fA-FxX.])[0-9.]+[eE]$")
+
+
+def complex_parts(text: str) -> list[str]:
+    """Real and imaginary part; the last sign that does not belong to an exponent begins the imaginary one."""
+    compact = text.replace(" ", "")
+    if not compact.lower().endswith("j"):
+        return [compact, "0"]
+    body = compact[:-1]
+    cut = next((k for k in range(len(body) - 1, 0, -1) if body[k] in "+-" and not _EXPONENT.search(body[:k])), 0)
+    real, imaginary = body[:cut], body[cut:]
+    return [real or "0", imaginary + "1" if imaginary in ("", "+", "-") else imaginary]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tlir.api import Graph
-from tlir.arguments import tensor_of, unknown_input
+from tlir.arguments import complex_parts, require_unique, tensor_of, unknown_input
 from tlir.cli.paths import existing
 from tlir.errors import UsageError
 from tlir.floatlib.rounding import Flags
@@ -29,7 +29,6 @@ MAX_FILE = 1 << 30
 """Bytes of the largest ``.json`` file that is read as an input."""
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}|[+-]?0[xX][0-9a-fA-F]{1,20}")
-_EXPONENT = re.compile(r"[pP]$|(?<![0-9a-fA-FxX.])[0-9.]+[eE]$")
 
 
 class _Number(str):
@@ -50,6 +49,7 @@ def gather(graph: Graph, given: Sequence[str], sample: int) -> list[Tensor] | No
         name, value = _split(text, names)
         if name in values:
             raise UsageError("TL0901", f"--input gives {name!r} twice")
+        require_unique(name, names)
         values[name] = read_input(value, types[names.index(name)], name)
     missing = [name for name in names if name not in values]
     recorded = graph.sample_inputs(sample) if missing else None
@@ -147,7 +147,7 @@ def _words(item: Any, type: TensorType, name: str, position: int) -> list[int]:
             raise _Refused("is not a number")
         if dtype.is_integer:
             return [_integer(item, dtype)]
-        parts = _complex_parts(item) if dtype.is_complex else [item]
+        parts = complex_parts(item) if dtype.is_complex else [item]
         return [_float(part, dtype) for part in parts]
     except (_Refused, TextError) as error:
         index = [int(i) for i in np.unravel_index(position, type.shape)] if type.shape else ""
@@ -188,17 +188,6 @@ def _float(text: str, dtype: DType) -> int:
     if flags & Flags.OVERFLOW:
         raise _Refused(f"is beyond the largest number of {fmt.name}; write inf where that is meant")
     return word
-
-
-def _complex_parts(text: str) -> list[str]:
-    """Real and imaginary part; the last sign that does not belong to an exponent begins the imaginary one."""
-    compact = text.replace(" ", "")
-    if not compact.lower().endswith("j"):
-        return [compact, "0"]
-    body = compact[:-1]
-    cut = next((k for k in range(len(body) - 1, 0, -1) if body[k] in "+-" and not _EXPONENT.search(body[:k])), 0)
-    real, imaginary = body[:cut], body[cut:]
-    return [real or "0", imaginary + "1" if imaginary in ("", "+", "-") else imaginary]
 
 
 def _tensor_object(value: dict[str, Any], type: TensorType, name: str) -> Tensor:

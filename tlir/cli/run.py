@@ -9,6 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from tlir.cli.console import Output
+    from tlir.cli.values import Number
     from tlir.ir.graph import Node
     from tlir.ir.tensor import Tensor
 
@@ -30,6 +31,12 @@ FLAG_NAMES = ("invalid", "divide_by_zero", "overflow", "underflow", "inexact")
 )
 @click.option("--sample", metavar="K", type=int, default=0, help="Which recorded sample's inputs to use (0).")
 @click.option("--device", metavar="DEVICE", default="reference", help="Where to run (reference).")
+@click.option(
+    "--print",
+    "style",
+    type=click.Choice(("decimal", "hex", "rational")),
+    help="How numbers are written, always exactly: the shortest decimal (decimal), 0x1.8p+1, or 3/8.",
+)
 @click.option("--words", is_flag=True, help="Show the hexadecimal words in place of the values.")
 @click.option("--flags", is_flag=True, help="Show which nodes raised which IEEE 754 flags at how many elements.")
 @click.option("--output", metavar="FILE", help="Write the outputs to FILE.json, .npz, .npy or .safetensors.")
@@ -41,6 +48,7 @@ def command(
     given: tuple[str, ...],
     sample: int,
     device: str,
+    style: str | None,
     words: bool,
     flags: bool,
     output: str | None,
@@ -48,8 +56,8 @@ def command(
 ) -> None:
     """Run an artifact on its recorded inputs, or on those given, and show its outputs.
 
-    Values are shown as the shortest decimals that read back to the same words; of large outputs the corners, and
-    statistics.
+    Values are shown as the shortest decimals that read back to the same words, or as --print says; of large outputs the
+    corners, and statistics in decimal.
     """
     from tlir.api import load
     from tlir.backends import run
@@ -59,7 +67,12 @@ def command(
     from tlir.cli.outputs import check_output, require_holdable, write_output
     from tlir.cli.paths import existing
     from tlir.cli.progress import Progress
+    from tlir.cli.values import NUMBERS
+    from tlir.errors import UsageError
 
+    if words and style is not None:
+        raise UsageError("TL0901", "--words and --print exclude each other")
+    number = NUMBERS[style or "decimal"]
     suffix = check_output(output) if output else ""
     graph = load(existing(path))
     names = graph.output_names
@@ -75,29 +88,30 @@ def command(
             observe=lambda node, values: progress.advance(),
             flags=(lambda node, bits: raised.append((node, _count(bits)))) if flags else None,
         )
-    document = _document(path, device, names, results, raised if flags else None)
+    document = _document(path, device, names, results, raised if flags else None, number)
     if output:
         write_output(output, suffix, names, results, document)
     if as_json:
         out.raw(to_json(document))
         return
     for name, tensor in zip(names, results, strict=True):
-        _show(out, name, tensor, words)
+        _show(out, name, tensor, words, number)
     if not results:
         out.line("the graph returns nothing")
     if flags:
         _show_flags(out, raised)
 
 
-def _show(output: Output, name: str, tensor: Tensor, words: bool) -> None:
+def _show(output: Output, name: str, tensor: Tensor, words: bool, number: Number) -> None:
     from tlir.cli.values import array_text, is_abbreviated, statistics
 
     heading = ((name, "heading"), f"  {tensor.type}")
     if not tensor.shape:
-        output.line(*heading, "  ", array_text(tensor, words))
+        output.line(*heading, "  ", array_text(tensor, words, None, number))
         return
     output.line(*heading)
-    output.lines(array_text(tensor, words, None if output.width is None else output.width - 2), indent=2)
+    width = None if output.width is None else output.width - 2
+    output.lines(array_text(tensor, words, width, number), indent=2)
     if is_abbreviated(tensor):
         parts = "  ".join(f"{key} {value}" for key, value in statistics(tensor).items())
         output.line((f"{tensor.type.size} elements: {parts}", "label"), indent=2)
@@ -138,7 +152,12 @@ def _show_flags(output: Output, raised: Sequence[tuple[Node, dict[str, int]]]) -
 
 
 def _document(
-    path: str, device: str, names: Sequence[str], results: Sequence[Tensor], raised: list[tuple[Node, Any]] | None
+    path: str,
+    device: str,
+    names: Sequence[str],
+    results: Sequence[Tensor],
+    raised: list[tuple[Node, Any]] | None,
+    number: Number,
 ) -> dict[str, Any]:
     from tlir.cli.values import nested, statistics
     from tlir.schema.words import to_hex
@@ -152,7 +171,7 @@ def _document(
             "words": to_hex(tensor.words, tensor.type),
         }
         if tensor.type.size <= VALUES:
-            parts["values"] = nested(tensor)
+            parts["values"] = nested(tensor, number)
         else:
             parts["statistics"] = statistics(tensor)
         outputs.append(parts)

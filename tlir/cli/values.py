@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,20 +13,26 @@ from tlir.compare.exact import DISPLAY, leading, terms_of
 from tlir.compare.text import element_text, element_words
 from tlir.floatlib import words as layout
 from tlir.floatlib.format import FORMATS, Format
-from tlir.floatlib.printing import to_decimal
+from tlir.floatlib.printing import to_decimal, to_hexadecimal, to_rational
 from tlir.floatlib.rounding import round_exact
 from tlir.ir.tensor import Tensor
 
 THRESHOLD = 200
 """Tensors of more elements are abbreviated."""
 
+Number = Callable[[Format, int], str]
+
+NUMBERS: dict[str, Number] = {"decimal": to_decimal, "hex": to_hexadecimal, "rational": to_rational}
+"""The exact ways to write a floating-point number; ``tlir.floatlib.text`` reads each back to the same word."""
+
 EDGE = 3
 """Elements shown at either end of each axis of an abbreviated tensor."""
 
 
-def array_text(tensor: Tensor, words: bool = False, width: int | None = None) -> str:
-    """The elements in brackets, aligned, as ``numpy.array2string`` lays them out; ``width`` is that of a line."""
-    text = element_words if words else element_text
+def array_text(tensor: Tensor, words: bool = False, width: int | None = None, number: Number = to_decimal) -> str:
+    """The elements in brackets, aligned, as ``numpy.array2string`` lays them out; ``width`` is that of a line and
+    ``number`` writes a floating-point number."""
+    text = element_words if words else partial(element_text, number=number)
     if not tensor.shape:
         return text(tensor, 0)
     if tensor.type.size == 0:
@@ -113,12 +121,12 @@ def _mean(fmt: Format, words: Any) -> str:
     return f"{Decimal(to_decimal(DISPLAY, word)):.6g}"
 
 
-def nested(tensor: Tensor) -> Any:
+def nested(tensor: Tensor, number: Number = to_decimal) -> Any:
     """The exact values as nested lists of text (Booleans and integers as such), for JSON."""
     dtype = tensor.dtype
 
     def item(flat: int) -> Any:
-        text = element_text(tensor, flat)
+        text = element_text(tensor, flat, number)
         return text == "true" if dtype.is_bool else int(text) if dtype.is_integer else text
 
     items = np.empty(tensor.type.size, dtype=object)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tlir.compare.pairs import by_element
+from tlir.floatlib.format import Format
 from tlir.floatlib.printing import to_decimal
 from tlir.ir.tensor import Tensor
 
@@ -23,8 +26,9 @@ def element_words(tensor: Tensor, flat: int) -> str:
     return " ".join(f"{word:0{digits}x}" for word in word_values(tensor, flat))
 
 
-def element_text(tensor: Tensor, flat: int) -> str:
-    """The element's exact value: ``1.5``, ``-3``, ``true``, ``1.0-0.5j``, ``nan``."""
+def element_text(tensor: Tensor, flat: int, number: Callable[[Format, int], str] = to_decimal) -> str:
+    """The element's exact value: ``1.5``, ``-3``, ``true``, ``1.0-0.5j``, ``nan``; ``number`` writes the word of a
+    floating-point format."""
     dtype = tensor.dtype
     values = word_values(tensor, flat)
     if dtype.is_bool:
@@ -32,7 +36,7 @@ def element_text(tensor: Tensor, flat: int) -> str:
     if dtype.is_integer:
         signed = dtype.is_signed and values[0] >> (dtype.bits - 1)
         return str(values[0] - (1 << dtype.bits) if signed else values[0])
-    real, *rest = (to_decimal(dtype.float_format, value) for value in values)
+    real, *rest = (number(dtype.float_format, value) for value in values)
     if not rest:
         return real
     return f"{real}{'' if rest[0].startswith('-') else '+'}{rest[0]}j"

@@ -7,7 +7,7 @@ constants and the samples, each element once from its own word, and the report c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -133,7 +133,7 @@ def _formats(declared: Mapping[str, Format], body: Body, target: DType) -> dict[
         if node.attrs.get("accumulate") and node.attrs["accumulate"].dtype
     }
     formats = {name: fmt for name, fmt in declared.items() if name in used}
-    if declared_name(target.name):
+    if target.name in used and declared_name(target.name):
         formats[target.name] = target.float_format
     return formats
 
@@ -196,7 +196,8 @@ class _Rewriter:
         mapped = self.mapping if cast else _unchanged
         operands = body.operand_types(node)
         types = tuple(TensorType(type.shape, mapped(type.dtype)) for type in node.types)
-        if types != node.types or any(mapped(type.dtype) != type.dtype for type in operands):
+        attrs = self._attrs(node, types, place, mapped)
+        if types != node.types or attrs != node.attrs or any(mapped(type.dtype) != type.dtype for type in operands):
             self.changed += 1
             self._require_meaning(node, operands, mapped)
         if node.op == "convert" and cast and self._drop_or_keep(node, operands[0], types[0], scope):
@@ -210,7 +211,7 @@ class _Rewriter:
             node,
             inputs=inputs,
             types=node.types if bits_read else types,
-            attrs=self._attrs(node, types, place),
+            attrs=attrs,
             regions=tuple(
                 self.body(region, f"{place}.{k}.", None, False)[0] if cast else region
                 for k, region in enumerate(node.regions)
@@ -251,26 +252,27 @@ class _Rewriter:
         self.dropped += 1
         return True
 
-    def _attrs(self, node: Node, types: tuple[TensorType, ...], place: str) -> Mapping[str, Any]:
-        if types == node.types:
-            return node.attrs
+    def _attrs(self, node: Node, types: tuple[TensorType, ...], place: str, mapped: Mapped) -> Mapping[str, Any]:
+        """The attributes with a constant's words and the accumulator's dtype rewritten."""
         attrs = dict(node.attrs)
-        if node.op == "constant":
+        if node.op == "constant" and types != node.types:
             value, rounding = cast_tensor(attrs["value"], types[0].dtype, "constant", place, node.name)
             attrs["value"] = value
             self.constants.append(rounding)
         accumulate: Accumulate | None = attrs.get("accumulate")
         if accumulate is not None and accumulate.dtype is not None:
-            dtype: DType | None = self.mapping(accumulate.dtype)
-            result = types[0].dtype
-            if dtype == result or (dtype and not contains(dtype.float_format, result.float_format)):
-                dtype = None
-            attrs["accumulate"] = replace(accumulate, dtype=dtype)
+            dtype, result = mapped(accumulate.dtype), types[0].dtype
+            narrower = dtype.format and result.format and not contains(dtype.format, result.format)
+            default = dtype == result or (narrower and types != node.types)
+            if default and (types != node.types or dtype != accumulate.dtype):
+                attrs["accumulate"] = replace(accumulate, dtype=None)
+            elif dtype != accumulate.dtype:
+                attrs["accumulate"] = replace(accumulate, dtype=dtype)
             if attrs["accumulate"] == Accumulate():
                 del attrs["accumulate"]
         return attrs
 
-    def _require_meaning(self, node: Node, operands: Sequence[TensorType], mapped: Any) -> None:
+    def _require_meaning(self, node: Node, operands: Sequence[TensorType], mapped: Mapped) -> None:
         """UsageError TL1001 for an operation about the representation itself, which would say something else."""
         target = self.mapping.target
         message = None
@@ -288,6 +290,9 @@ class _Rewriter:
         if message is not None:
             hint = "leave this node in its format: choose others with --node, or formats with --from"
             raise UsageError("TL1001", message, node=printable(str(node)), source=node.source, hint=hint)
+
+
+Mapped = Callable[[DType], DType]
 
 
 def _unchanged(dtype: DType) -> DType:
