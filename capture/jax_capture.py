@@ -480,21 +480,64 @@ class Step:
     inputs: list[int]
     outputs: list[int]
     source: Source | None
+    regions: list[Program] = dataclasses.field(default_factory=list)
 
     @property
     def primitive(self) -> str:
         return str(self.equation.primitive.name)
 
 
-class Program:
-    """A jaxpr with its wrappers inlined: a flat list of steps over numbered values."""
+def _abstract(aval: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
 
-    def __init__(self, jaxpr: Any, consts: Sequence[Any], names: _ConstantNames | None = None) -> None:
+
+def _unbatched_while(condition: Any, body: Any, of_cond: int, of_body: int) -> tuple[Any, Any]:
+    """Condition and body of a loop whose condition has several elements, as ``vmap`` makes it: the loop goes on while
+    any of them is true, and its body, which takes the condition's constants too, changes only those for which it is."""
+    decide, advance = jax_core.jaxpr_as_fun(condition), jax_core.jaxpr_as_fun(body)
+
+    def goes_on(*values: Any) -> Any:
+        return lax.reduce_or(decide(*values)[0], tuple(range(len(condition.out_avals[0].shape))))
+
+    def changes(*values: Any) -> list[Any]:
+        (going,) = decide(*values[:of_cond], *values[of_cond + of_body :])
+        new, old = advance(*values[of_cond:]), values[of_cond + of_body :]
+        return [_select_rows(going, x, y) for x, y in zip(new, old, strict=True)]
+
+    of_condition = [_abstract(aval) for aval in condition.in_avals]
+    of_changes = of_condition[:of_cond] + [_abstract(aval) for aval in body.in_avals]
+    return jax.make_jaxpr(goes_on)(*of_condition), jax.make_jaxpr(changes)(*of_changes)
+
+
+def _select_rows(which: Any, chosen: Any, other: Any) -> Any:
+    return lax.select(lax.broadcast_in_dim(which, chosen.shape, tuple(range(which.ndim))), chosen, other)
+
+
+class Program:
+    """A jaxpr with its wrappers inlined: a flat list of steps over numbered values.
+
+    ``outer`` and ``cached`` are those of the equation whose body it is. Where it takes more than the jaxpr does,
+    ``inputs`` are the types of all its inputs and ``given`` the positions of the jaxpr's own; the inputs at ``kept``
+    are results, unchanged, ahead of the jaxpr's.
+    """
+
+    def __init__(
+        self,
+        jaxpr: Any,
+        consts: Sequence[Any],
+        names: _ConstantNames | None = None,
+        outer: Source | None = None,
+        cached: bool = False,
+        inputs: Sequence[Any] | None = None,
+        given: Sequence[int] | None = None,
+        kept: Sequence[int] = (),
+    ) -> None:
         self.values: list[Value] = []
         self.steps: list[Step] = []
         self._names = names
-        self.inputs = [self._value(var.aval) for var in jaxpr.invars]
-        self.outputs = self._inline(jaxpr, consts, self.inputs, None, False)
+        self.inputs = [self._value(aval) for aval in (inputs if inputs is not None else jaxpr.in_avals)]
+        args = self.inputs if given is None else [self.inputs[k] for k in given]
+        self.outputs = [self.inputs[k] for k in kept] + self._inline(jaxpr, consts, args, outer, cached)
 
     def _value(self, aval: Any) -> int:
         self.values.append(Value(tuple(getattr(aval, "shape", ())), getattr(aval, "dtype", None)))
@@ -536,9 +579,47 @@ class Program:
                 outputs = inputs
             else:
                 outputs = [self._value(var.aval) for var in equation.outvars]
-                self.steps.append(Step(equation, inputs, outputs, source))
+                self._step(equation, inputs, outputs, source, cached)
             env.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
+
+    def _step(self, equation: Any, inputs: list[int], outputs: list[int], source: Source | None, cached: bool) -> None:
+        """Append the step of an equation; of control flow with its bodies, as the operation's regions take them."""
+        step = Step(equation, inputs, outputs, source)
+        params = equation.params
+
+        def region(closed: Any, **layout: Any) -> Program:
+            hidden = cached or _is_jax_function(closed.jaxpr)
+            return Program(closed.jaxpr, closed.consts, self._names, source, hidden, **layout)
+
+        if step.primitive == "scan":
+            step.regions = [region(params["jaxpr"])]
+        elif step.primitive == "cond":
+            step.regions = [region(branch) for branch in params["branches"]]
+        elif step.primitive == "while":
+            of_cond, of_body = params["cond_nconsts"], params["body_nconsts"]
+            consts, count = of_cond + of_body, len(inputs)
+            types = [atom.aval for atom in equation.invars]
+            carried = range(consts, count)
+            condition, body, of_body_given = params["cond_jaxpr"], params["body_jaxpr"], range(of_cond, count)
+            if condition.out_avals[0].shape:
+                condition, body = _unbatched_while(condition, body, of_cond, of_body)
+                of_body_given = range(count)
+            step.regions = [
+                region(condition, inputs=types, given=[*range(of_cond), *carried]),
+                region(body, inputs=types, given=of_body_given, kept=range(consts)),
+            ]
+        self.steps.append(step)
+
+    @functools.cached_property
+    def needed(self) -> list[Step]:
+        """The steps that the outputs need."""
+        wanted, steps = set(self.outputs), []
+        for step in reversed(self.steps):
+            if wanted.intersection(step.outputs):
+                steps.append(step)
+                wanted.update(step.inputs)
+        return steps[::-1]
 
 
 # ---- building nodes -------------------------------------------------------------------------------------------------
@@ -1382,6 +1463,9 @@ class Graph:
         return self.builder.emit("input", [], entry.shape, getattr(entry.dtype, "name", str(entry.dtype)), name)
 
     def _emit(self, step: Step) -> None:
+        if step.regions:
+            self._emit_control(step)
+            return
         try:
             rule = RULES.get(step.primitive)
             if rule is None:
@@ -1397,6 +1481,33 @@ class Graph:
             for value in step.outputs:
                 self._refs[value] = self._input(value, None)
 
+    def _emit_control(self, step: Step) -> None:
+        """The node of a loop or a choice, its bodies as regions; what these cannot express is reported for them."""
+        regions = [Graph(region, (), (*self._within, step.primitive)) for region in step.regions]
+        problems = [problem for region in regions for problem in region.problems]
+        if problems:
+            self.problems += [problem for problem in problems if problem not in self.problems]
+            self._refs.update((value, self._input(value, None)) for value in step.outputs)
+            return
+        params = step.equation.params
+        op, types, attrs = step.primitive, [self._type(value) for value in step.outputs], {}
+        if op == "scan":
+            attrs = {key: int(params[key]) for key in ("length", "num_consts", "num_carry")}
+            attrs |= {"reverse": True} if params["reverse"] else {}
+        if op == "cond":
+            op = "case"
+        constants = 0
+        if op == "while":
+            constants = params["cond_nconsts"] + params["body_nconsts"]
+            types = [self._type(value) for value in step.inputs[:constants]] + types
+        if not types:
+            return
+        self.builder.source = step.source
+        operands = [self.ref(value) for value in step.inputs]
+        bodies = [region.body() for region in regions]
+        results = self.builder.emit_several(op, operands, types, regions=bodies, **attrs)
+        self._refs.update(zip(step.outputs, results[constants:], strict=True))
+
     def _report(self, step: Step, reason: str) -> None:
         params = step.equation.params
         source = str(step.source) if step.source else None
@@ -1410,36 +1521,76 @@ class Graph:
 # ---- recorded values ------------------------------------------------------------------------------------------------
 
 
-def _evaluate(program: Program, inputs: Sequence[np.ndarray], everything: bool) -> dict[int, Any]:
-    """The value of every step (or of those that outputs need), each equation compiled and run by itself.
+def _evaluate(program: Program, inputs: Sequence[Any], everything: bool) -> dict[int, Any]:
+    """The value of every step (or of those that outputs need), each equation compiled and run by itself; loops and
+    choices are followed here, so that the equations of their bodies are too.
 
     An operand that JAX would broadcast inside the equation is broadcast before it: given a broadcast scalar, XLA turns
     a division into a multiplication by the reciprocal, which is not what the equation says.
     """
-    wanted = set(program.outputs)
-    needed = []
-    for step in reversed(program.steps):
-        if everything or wanted.intersection(step.outputs):
-            needed.append(step)
-            wanted.update(step.inputs)
     values: dict[int, Any] = {k: entry.data for k, entry in enumerate(program.values) if entry.data is not None}
     values.update((value, jax.numpy.asarray(array)) for value, array in zip(program.inputs, inputs, strict=True))
-    for step in reversed(needed):
+    for step in program.steps if everything else program.needed:
         operands = [values[value] for value in step.inputs]
-        equation = step.equation
-        with equation.ctx.manager:
-            if step.primitive in BROADCASTING:
-                operands = [_broadcast_value(x, program.values[step.outputs[0]].shape) for x in operands]
-            try:
-                results = equation.primitive.bind(*operands, **equation.params)
-            except (NotImplementedError, jax.errors.JaxRuntimeError) as error:
-                place = f" at {step.source}" if step.source else ""
-                raise CaptureError(
-                    f"JAX cannot evaluate {step.primitive}{place} by itself on this platform: "
-                    f"{str(error).splitlines()[0]}"
-                ) from error
-        values.update(zip(step.outputs, results if equation.primitive.multiple_results else [results], strict=True))
+        with step.equation.ctx.manager:
+            results = (
+                _CONTROL[step.primitive](step, operands) if step.regions else _evaluate_step(step, operands, program)
+            )
+        values.update(zip(step.outputs, results, strict=True))
     return values
+
+
+def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Sequence[Any]:
+    equation = step.equation
+    if step.primitive in BROADCASTING:
+        operands = [_broadcast_value(x, program.values[step.outputs[0]].shape) for x in operands]
+    try:
+        results = equation.primitive.bind(*operands, **equation.params)
+    except (NotImplementedError, jax.errors.JaxRuntimeError) as error:
+        place = f" at {step.source}" if step.source else ""
+        raise CaptureError(
+            f"JAX cannot evaluate {step.primitive}{place} by itself on this platform: {str(error).splitlines()[0]}"
+        ) from error
+    return results if equation.primitive.multiple_results else [results]
+
+
+def _results(program: Program, inputs: Sequence[Any]) -> list[Any]:
+    values = _evaluate(program, inputs, False)
+    return [values[value] for value in program.outputs]
+
+
+def _evaluate_while(step: Step, operands: Sequence[Any]) -> Sequence[Any]:
+    condition, body = step.regions
+    while bool(_results(condition, operands)[0]):
+        operands = _results(body, operands)
+    return operands[len(operands) - len(step.outputs) :]
+
+
+def _evaluate_cond(step: Step, operands: Sequence[Any]) -> Sequence[Any]:
+    index = min(max(int(operands[0]), 0), len(step.regions) - 1)
+    return _results(step.regions[index], operands[1:])
+
+
+def _evaluate_scan(step: Step, operands: Sequence[Any]) -> Sequence[Any]:
+    (body,), params = step.regions, step.equation.params
+    consts, carries, length = (int(params[key]) for key in ("num_consts", "num_carry", "length"))
+    given, carried = list(operands[:consts]), list(operands[consts : consts + carries])
+    stacked = [np.asarray(operand) for operand in operands[consts + carries :]]
+    made = [(body.values[value].shape, body.values[value].dtype) for value in body.outputs[carries:]]
+    results = [np.zeros((length, *shape), dtype) for shape, dtype in made]
+    for k in range(length - 1, -1, -1) if params["reverse"] else range(length):
+        outputs = _results(body, [*given, *carried, *(array[k] for array in stacked)])
+        carried = outputs[:carries]
+        for result, output in zip(results, outputs[carries:], strict=True):
+            result[k] = output
+    return [*carried, *(jax.numpy.asarray(result) for result in results)]
+
+
+_CONTROL: dict[str, Callable[[Step, Sequence[Any]], Sequence[Any]]] = {
+    "while": _evaluate_while,
+    "cond": _evaluate_cond,
+    "scan": _evaluate_scan,
+}
 
 
 def _broadcast_value(operand: Any, shape: tuple[int, ...]) -> Any:
