@@ -161,11 +161,17 @@ def tensor_json(tensor: torch.Tensor) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Value:
-    """The result of a node: its id, shape and dtype name."""
+    """A result of a node: the node's id, shape and dtype name, and which of several results it is."""
 
     id: int
     shape: tuple[int, ...]
     dtype: str
+    index: int = 0
+
+    @property
+    def ref(self) -> int | list[int]:
+        """As the artifact names it."""
+        return [self.id, self.index] if self.index else self.id
 
     @property
     def kind(self) -> str:
@@ -194,7 +200,7 @@ class Writer:
         self.nodes: list[dict[str, Any]] = []
         self.source: dict[str, Any] | None = None
         self.out: list[tuple[tuple[int, ...], str]] = []
-        self.complex_views: dict[int, Value] = {}
+        self.complex_views: dict[Value, Value] = {}
         """Results of view_as_real, with the complex value that each shows."""
         self._constants: dict[Any, Value] = {}
 
@@ -205,7 +211,7 @@ class Writer:
         node: dict[str, Any] = {
             "id": len(self.nodes),
             "op": op,
-            "inputs": [value.id for value in inputs],
+            "inputs": [value.ref for value in inputs],
             "shape": [int(size) for size in shape],
             "dtype": dtype,
         }
@@ -215,6 +221,27 @@ class Writer:
             node["source"] = self.source
         self.nodes.append(node)
         return Value(node["id"], tuple(node["shape"]), dtype)
+
+    def emit_several(
+        self,
+        op: str,
+        inputs: Sequence[Value],
+        types: Sequence[tuple[Sequence[int], str]],
+        regions: Sequence[dict[str, Any]] = (),
+        **attrs: Any,
+    ) -> list[Value]:
+        """Append a node with any number of results of these shapes and dtypes, and with the bodies of its regions."""
+        if len(types) == 1:
+            results = [self.emit(op, inputs, types[0][0], types[0][1], **attrs)]
+        else:
+            first = self.emit(op, inputs, (), "bool", **attrs)
+            node = self.nodes[-1]
+            del node["shape"], node["dtype"]
+            node["results"] = [{"shape": list(shape), "dtype": dtype} for shape, dtype in types]
+            results = [Value(first.id, tuple(shape), dtype, k) for k, (shape, dtype) in enumerate(types)]
+        if regions:
+            self.nodes[-1]["regions"] = list(regions)
+        return results
 
     def input(self, name: str, tensor: torch.Tensor) -> Value:
         value = self.emit("input", (), tensor.shape, DTYPES[tensor.dtype])
@@ -884,7 +911,7 @@ def _angle(w: Writer, a: Any) -> Value:
 def _view_as_real(w: Writer, a: Any) -> Value:
     parts = [w.op(name, a.self, dtype=_PARTS[a.self.dtype]) for name in ("real", "imag")]
     result = w.concatenate([w.reshape(part, [*part.shape, 1]) for part in parts], a.self.rank)
-    w.complex_views[result.id] = a.self
+    w.complex_views[result] = a.self
     return result
 
 
@@ -1001,8 +1028,8 @@ def _slice(w: Writer, a: Any) -> Value:
 def _select(w: Writer, a: Any) -> Value:
     axis = normal_axis(a.dim, a.self.rank)
     index = normal_axis(a.index, a.self.shape[axis])
-    if a.self.id in w.complex_views and axis == a.self.rank - 1:
-        value = w.complex_views[a.self.id]
+    if a.self in w.complex_views and axis == a.self.rank - 1:
+        value = w.complex_views[a.self]
         return w.op(("real", "imag")[index], value, dtype=a.self.dtype)
     return w.reshape(w.slice(a.self, axis, index, index + 1), w.out[0][0])
 
@@ -1546,6 +1573,423 @@ def _leaky_relu(w: Writer, a: Any) -> Value:
     return w.convert(w.select(w.compare("GT", x, w.full(0.0, x)), x, scaled), a.self.dtype)
 
 
+# ---- rules: reading and writing at computed places
+
+
+def _stacked(w: Writer, indices: Sequence[Value]) -> Value:
+    """Index tensors of one shape as vectors along a new last axis."""
+    shape = torch.broadcast_shapes(*(index.shape for index in indices))
+    wide = [w.operand(index, "int64", shape) for index in indices]
+    return w.concatenate([w.reshape(index, [*shape, 1]) for index in wide], len(shape))
+
+
+def _wrapped(w: Writer, index: Value, size: int) -> Value:
+    """A negative index counts from the end."""
+    index = w.convert(index, "int64")
+    return w.select(w.compare("LT", index, w.full(0, index)), w.op("add", index, w.full(size, index)), index)
+
+
+def _take(w: Writer, value: Value, vectors: Value, axes: Sequence[int], place: int) -> Value:
+    """The slices of ``value`` at index vectors (along the last axis of ``vectors``) into ``axes``; the index space lies
+    at axis ``place`` of the result. An index out of bounds is an error in torch; here it is clamped."""
+    space = vectors.shape[:-1]
+    rest = [size for axis, size in enumerate(value.shape) if axis not in axes]
+    shape = [*rest[:place], *space, *rest[place:]]
+    if not math.prod(shape):
+        return w.broadcast(w.scalar(0, value.dtype), shape)
+    return w.emit(
+        "gather",
+        [value, vectors],
+        shape,
+        value.dtype,
+        offset_dims=[*range(place), *range(place + len(space), len(shape))],
+        collapsed_slice_dims=sorted(axes),
+        operand_batching_dims=[],
+        start_indices_batching_dims=[],
+        start_index_map=list(axes),
+        index_vector_dim=len(space),
+        slice_sizes=[1 if axis in axes else size for axis, size in enumerate(value.shape)],
+        mode="clip",
+    )
+
+
+def _store(
+    w: Writer,
+    value: Value,
+    vectors: Value,
+    updates: Value,
+    axes: Sequence[int],
+    place: int,
+    reducer: str = "replace",
+    mode: str = "clip",
+) -> Value:
+    """``value`` with ``updates``, shaped as ``_take`` reads, applied one after the other in row-major order."""
+    if not updates.size:
+        return value
+    space = vectors.rank - 1
+    return w.emit(
+        "scatter",
+        [value, vectors, updates],
+        value.shape,
+        value.dtype,
+        update_window_dims=[*range(place), *range(place + space, updates.rank)],
+        inserted_window_dims=sorted(axes),
+        input_batching_dims=[],
+        scatter_indices_batching_dims=[],
+        scatter_dims_to_operand_dims=list(axes),
+        index_vector_dim=space,
+        mode=mode,
+        reducer=reducer,
+    )
+
+
+def _column(w: Writer, index: Value) -> Value:
+    """Scalar indices as vectors of one entry."""
+    return w.reshape(w.convert(index, "int64"), [*index.shape, 1])
+
+
+@rule("embedding.default")
+def _embedding(w: Writer, a: Any) -> Value:
+    return _take(w, a.weight, _column(w, a.indices), [0], 0)
+
+
+@rule("embedding_dense_backward.default")
+def _embedding_backward(w: Writer, a: Any) -> Value:
+    """Each row's gradients added up in the order of the indices; those at padding_idx are left out."""
+    shape, dtype = w.out[0]
+    index = w.convert(a.indices, "int64")
+    outside = w.full(shape[0], index)
+    if a.padding_idx >= 0:
+        index = w.select(w.compare("EQ", index, w.full(a.padding_idx, index)), outside, index)
+    grad = a.grad_output
+    if a.scale_grad_by_freq:
+        raise _Refused("gradients scaled by the frequency of their index")
+    zeros = w.broadcast(w.scalar(0, dtype), shape)
+    return _store(w, zeros, _column(w, index), grad, [0], 0, "add", "drop")
+
+
+@rule("index_select.default")
+def _index_select(w: Writer, a: Any) -> Value:
+    if not a.self.rank:
+        return a.self
+    axis = normal_axis(a.dim, a.self.rank)
+    index = a.index if a.index.rank else w.reshape(a.index, [1])
+    return _take(w, a.self, _column(w, index), [axis], axis)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """What a list of index tensors names: vectors, the axes they index, where the index space lies in the result."""
+
+    vectors: Value
+    axes: list[int]
+    place: int
+    shape: tuple[int, ...]
+
+
+def _places(w: Writer, shape: Sequence[int], indices: Sequence[Value | None]) -> _Places:
+    """NumPy's advanced indexing: the index space takes the place of the indexed axes where these are adjacent, and is
+    first where they are not. Negative indices count from the end."""
+    axes = [axis for axis, index in enumerate(indices) if index is not None]
+    given = [index for index in indices if index is not None]
+    if any(index.dtype == "bool" for index in given):
+        raise _Refused("the size of a selection by a mask depends on the mask's values")
+    vectors = _stacked(w, [_wrapped(w, index, shape[axis]) for axis, index in zip(axes, given, strict=True)])
+    adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
+    place = axes[0] if adjacent else 0
+    rest = [size for axis, size in enumerate(shape) if axis not in axes]
+    return _Places(vectors, axes, place, (*rest[:place], *vectors.shape[:-1], *rest[place:]))
+
+
+@rule("index.Tensor", "_unsafe_index.Tensor")
+def _index(w: Writer, a: Any) -> Value:
+    places = _places(w, a.self.shape, a.indices)
+    return _take(w, a.self, places.vectors, places.axes, places.place)
+
+
+@rule("index_put.default", "_unsafe_index_put.default", "_index_put_impl.default")
+def _index_put(w: Writer, a: Any) -> Value:
+    """With a mask only where all chosen elements get the same values, since the number of others depends on it."""
+    masks = [index for index in a.indices if index is not None and index.dtype == "bool"]
+    values = w.convert(a.values, a.self.dtype)
+    if masks:
+        lead = next(axis for axis, index in enumerate(a.indices) if index is not None)
+        mask = masks[0]
+        tail = a.self.rank - lead - mask.rank
+        if len(masks) > 1 or any(i is not None and i is not mask for i in a.indices) or (lead and values.size != 1):
+            raise _Refused("a mask together with other indices")
+        if values.rank > tail and values.shape[-tail - 1] != 1:
+            raise _Refused("which value goes where depends on the mask's values")
+        while values.rank > tail:
+            values = w.reshape(values, values.shape[1:])
+        chosen = w.along(mask, a.self.shape, range(lead, lead + mask.rank))
+        values = w.broadcast(values, a.self.shape)
+        if a.accumulate:
+            values = w.op("add", a.self, values)
+        return w.select(chosen, values, a.self)
+    places = _places(w, a.self.shape, a.indices)
+    if a.accumulate and a.self.kind == "bool":
+        raise _Refused("accumulating bool")
+    reducer = "add" if a.accumulate else "replace"
+    values = w.broadcast(values, places.shape)
+    return _store(w, a.self, places.vectors, values, places.axes, places.place, reducer)
+
+
+@rule("put.default")
+def _put_flat(w: Writer, a: Any) -> Value:
+    flat, index = w.reshape(a.self, [a.self.size]), w.reshape(a.index, [a.index.size])
+    source = w.reshape(w.convert(a.source, a.self.dtype), [a.index.size])
+    vectors = _column(w, _wrapped(w, index, a.self.size))
+    return w.reshape(_store(w, flat, vectors, source, [0], 0, "add" if a.accumulate else "replace"), a.self.shape)
+
+
+@rule("gather.default")
+def _gather(w: Writer, a: Any) -> Value:
+    """result[i] = self[i with index[i] at axis dim]; the other axes of index may be shorter."""
+    if not a.self.rank:
+        return w.broadcast(a.self, a.index.shape)
+    index = a.index if a.index.rank else w.reshape(a.index, [1])
+    axis, value = normal_axis(a.dim, a.self.rank), a.self
+    if not index.size:
+        return w.broadcast(w.scalar(0, value.dtype), w.out[0][0])
+    for other in range(value.rank):
+        if other != axis:
+            value = w.slice(value, other, 0, index.shape[other])
+    others = [other for other in range(value.rank) if other != axis]
+    result = w.emit(
+        "gather",
+        [value, w.convert(index, "int64")],
+        index.shape,
+        value.dtype,
+        offset_dims=[],
+        collapsed_slice_dims=[axis],
+        operand_batching_dims=others,
+        start_indices_batching_dims=others,
+        start_index_map=[axis],
+        index_vector_dim=index.rank,
+        slice_sizes=[1] * value.rank,
+        mode="clip",
+    )
+    return w.reshape(result, w.out[0][0])
+
+
+def _scattered(w: Writer, value: Value, dim: int, index: Value, source: Operand, reducer: str) -> Value:
+    """self[i with index[i] at axis dim] = reducer(that, source[i]) for all i of index, in row-major order."""
+    shape = value.shape
+    if not value.rank:
+        value = w.reshape(value, [1])
+    if not index.rank:
+        index = w.reshape(index, [1])
+    if isinstance(source, Value):
+        source = w.convert(source, value.dtype)
+        source = source if source.rank else w.reshape(source, [1])
+        for other in range(index.rank):
+            source = w.slice(source, other, 0, index.shape[other])
+    else:
+        source = w.full(source, index, value.dtype)
+    if not index.size:
+        return w.reshape(value, shape)
+    axis = normal_axis(dim, value.rank)
+    index = w.convert(index, "int64")
+    if all(index.shape[d] == value.shape[d] for d in range(value.rank) if d != axis):
+        others = [d for d in range(value.rank) if d != axis]
+        result = w.emit(
+            "scatter",
+            [value, index, source],
+            value.shape,
+            value.dtype,
+            update_window_dims=[],
+            inserted_window_dims=[axis],
+            input_batching_dims=others,
+            scatter_indices_batching_dims=others,
+            scatter_dims_to_operand_dims=[axis],
+            index_vector_dim=index.rank,
+            mode="clip",
+            reducer=reducer,
+        )
+        return w.reshape(result, shape)
+    coordinates = [
+        index if d == axis else w.emit("iota", [], index.shape, "int64", iota_dimension=d) for d in range(value.rank)
+    ]
+    return w.reshape(_store(w, value, _stacked(w, coordinates), source, range(value.rank), 0, reducer), shape)
+
+
+_REDUCE_NAMES = {"sum": "add", "add": "add", "prod": "multiply", "multiply": "multiply"}
+_REDUCE_NAMES |= {"amax": "maximum", "amin": "minimum", "mean": "add"}
+
+
+@rule("scatter.src", "scatter.value", "scatter.reduce", "scatter.value_reduce", "scatter_add.default")
+def _scatter(w: Writer, a: Any) -> Value:
+    source = a.src if hasattr(a, "src") else a.value
+    reducer = "add" if a.operator == "scatter_add" else _REDUCE_NAMES.get(getattr(a, "reduce", None) or "", "replace")
+    if a.self.kind == "bool" and reducer in ("add", "multiply"):
+        return w.convert(_scattered(w, w.convert(a.self, "uint8"), a.dim, a.index, source, reducer), "bool")
+    return _scattered(w, a.self, a.dim, a.index, source, reducer)
+
+
+def _identity_of(reducer: str, dtype: str) -> int | float:
+    """The number that leaves every other as it is."""
+    if reducer in ("add", "multiply"):
+        return int(reducer == "multiply")
+    if kind_of(dtype) == "float":
+        return -math.inf if reducer == "maximum" else math.inf
+    if dtype == "bool":
+        return int(reducer == "minimum")
+    limits = torch.iinfo(TORCH_DTYPES[dtype])
+    return limits.min if reducer == "maximum" else limits.max
+
+
+def _reduced_into(w: Writer, value: Value, dim: int, index: Value, source: Value, name: str, include: bool) -> Value:
+    """native/TensorAdvancedIndexing.cpp: without include_self the elements that are written begin at the identity;
+    a mean is the sum divided by the count, floored for integers."""
+    reducer = _REDUCE_NAMES[name]
+    start = value
+    if not include:
+        start = _scattered(w, value, dim, index, _identity_of(reducer, value.dtype), "replace")
+    result = _scattered(w, start, dim, index, source, reducer)
+    if name != "mean":
+        return result
+    ones = w.full(1 if include else 0, value)
+    count = _scattered(w, ones, dim, index, 1, "add")
+    count = w.select(w.compare("EQ", count, w.full(0, count)), w.full(1, count), count)
+    quotient = w.op("divide", result, count)
+    if value.kind != "int":
+        return quotient
+    down = _differs_in_sign(w, w.op("remainder", result, count), count)
+    return w.op("subtract", quotient, w.convert(down, value.dtype))
+
+
+@rule("scatter_reduce.two")
+def _scatter_reduce(w: Writer, a: Any) -> Value:
+    return _reduced_into(w, a.self, a.dim, a.index, a.src, a.reduce, a.include_self)
+
+
+def _row_index(w: Writer, index: Value, source: Value, axis: int) -> Value:
+    """The index of each slice along ``axis``, in the shape of ``source``."""
+    index = index if index.rank else w.reshape(index, [1])
+    return w.along(w.convert(index, "int64"), source.shape, [axis]) if source.rank else index
+
+
+@rule("index_reduce.default")
+def _index_reduce(w: Writer, a: Any) -> Value:
+    axis = normal_axis(a.dim, a.self.rank) if a.self.rank else 0
+    index = _row_index(w, a.index, a.source, axis)
+    return _reduced_into(w, a.self, axis, index, a.source, a.reduce, a.include_self)
+
+
+@rule("index_add.default")
+def _index_add(w: Writer, a: Any) -> Value:
+    axis = normal_axis(a.dim, a.self.rank) if a.self.rank else 0
+    source = w.op("multiply", a.source, w.full(a.alpha, a.source)) if a.alpha != 1 else a.source
+    return _scattered(w, a.self, axis, _row_index(w, a.index, source, axis), source, "add")
+
+
+@rule("index_copy.default")
+def _index_copy(w: Writer, a: Any) -> Value:
+    axis = normal_axis(a.dim, a.self.rank) if a.self.rank else 0
+    return _scattered(w, a.self, axis, _row_index(w, a.index, a.source, axis), a.source, "replace")
+
+
+def _flat_take(w: Writer, value: Value, table: torch.Tensor) -> Value:
+    """The elements of ``value``, read row by row, at the places that a constant table names."""
+    vectors = w.constant(table.to(torch.int64).reshape([*table.shape, 1]))
+    return _take(w, w.reshape(value, [value.size]), vectors, [0], 0)
+
+
+def _storage_places(a: Any) -> torch.Tensor:
+    """For ``as_strided``: the element of ``self``, row by row, that each place of the result shows."""
+    shape, strides = a.self.shape, a.strides["self"]
+    reach = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1 if a.self.size else 0
+    start = a.storage_offset or 0
+    wanted = torch.as_strided(
+        torch.arange(start + sum(max(n - 1, 0) * s for n, s in zip(a.size, a.stride, strict=True)) + 1),
+        list(a.size),
+        list(a.stride),
+        start,
+    )
+    held = torch.full((max(reach, int(wanted.max()) + 1 if wanted.numel() else 0),), -1)
+    held.as_strided(shape, strides).copy_(torch.arange(a.self.size).reshape(shape))
+    table = held[wanted]
+    if (table < 0).any():
+        raise _Refused("it reads memory that the tensor does not show")
+    return table
+
+
+@rule("as_strided.default", "as_strided_copy.default")
+def _as_strided(w: Writer, a: Any) -> Value:
+    return _flat_take(w, a.self, _storage_places(a))
+
+
+@rule("as_strided_scatter.default")
+def _as_strided_scatter(w: Writer, a: Any) -> Value:
+    table = _storage_places(a)
+    vectors = w.constant(table.reshape([*table.shape, 1]))
+    flat = w.reshape(a.self, [a.self.size])
+    return w.reshape(_store(w, flat, vectors, w.convert(a.src, a.self.dtype), [0], 0), a.self.shape)
+
+
+@rule("unfold.default")
+def _unfold(w: Writer, a: Any) -> Value:
+    """Windows of ``size`` elements, ``step`` apart, along a new last axis."""
+    if not a.self.rank:
+        return w.reshape(a.self, w.out[0][0])
+    axis = normal_axis(a.dimension, a.self.rank)
+    count = w.out[0][0][axis]
+    table = torch.arange(count)[:, None] * a.step + torch.arange(a.size)
+    windows = _take(w, a.self, w.constant(table[:, :, None]), [axis], axis)
+    axes = list(range(windows.rank))
+    axes.append(axes.pop(axis + 1))
+    return w.transpose(windows, axes)
+
+
+@rule("masked_scatter.default")
+def _masked_scatter(w: Writer, a: Any) -> Value:
+    """The n-th true element of the mask takes the n-th element of source."""
+    shape, dtype = w.out[0]
+    mask, value = w.operand(a.mask, "bool", shape), w.operand(a.self, dtype, shape)
+    source = w.reshape(w.convert(a.source, dtype), [a.source.size])
+    if not value.size or not source.size:
+        return value
+    marks = w.convert(w.reshape(mask, [value.size]), "int64")
+    order = w.emit("cumulative", [marks], marks.shape, "int64", dimension=0, reducer="add")
+    place = w.op("subtract", order, w.full(1, order))
+    taken = w.reshape(_take(w, source, _column(w, place), [0], 0), shape)
+    return w.select(mask, taken, value)
+
+
+@rule("searchsorted.Tensor", "searchsorted.Scalar", "bucketize.Tensor", "bucketize.Scalar")
+def _searchsorted(w: Writer, a: Any) -> Value:
+    """The number of sorted elements below the value (with right: not above); NaN is beyond all numbers."""
+    shape, dtype = w.out[0]
+    edges = a.boundaries if a.operator == "bucketize" else a.sorted_sequence
+    side = getattr(a, "side", None)
+    right = a.right or side == "right"
+    if getattr(a, "sorter", None) is not None:
+        if edges.rank != 1:
+            raise _Refused("a sorter of rank above 1")
+        edges = _take(w, edges, _column(w, a.sorter), [0], 0)
+    common = promoted(edges, a.self)
+    if not isinstance(a.self, Value):
+        common = edges.dtype
+    value, edges = w.operand(a.self, common, shape), w.convert(edges, common)
+    count = edges.shape[-1]
+    wide = [*shape, count]
+    here = w.along(value, wide, range(len(shape)))
+    row = w.along(edges, wide, [len(shape)] if edges.rank == 1 else range(edges.rank))
+    below = w.compare("LE" if right else "LT", row, here)
+    if value.kind == "float":
+        nan = w.compare("NE", here, here)
+        ordered = w.compare("EQ", row, row)
+        below = w.op("or", below, nan if right else w.op("and", nan, ordered))
+    return w.reduce(w.convert(below, dtype), "add", [len(shape)])
+
+
+@rule("tril_indices.default", "triu_indices.default")
+def _triangle(w: Writer, a: Any) -> Value:
+    make = torch.tril_indices if a.operator == "tril_indices" else torch.triu_indices
+    return w.constant(make(a.row, a.col, a.offset, dtype=TORCH_DTYPES[w.out[0][1]]))
+
+
 IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default")
 """Operators that compute nothing: they check what tracing has already fixed."""
 
@@ -2071,10 +2515,14 @@ class _Lowering:
             "operator": schema.name.split("::")[1],
             "users": {str(user.target) if user.args[:1] == (node,) else "" for user in node.users},
         }
+        arguments["strides"] = {}
         for k, parameter in enumerate(schema.arguments):
             default = parameter.default_value if parameter.has_default_value() else None
             given = node.args[k] if k < len(node.args) else node.kwargs.get(parameter.name, default)
             arguments[parameter.name] = self._argument(given)
+            traced = given.meta.get("val") if isinstance(given, torch.fx.Node) else None
+            if isinstance(traced, torch.Tensor) and traced.layout == torch.strided:
+                arguments["strides"][parameter.name] = tuple(traced.stride())
         self.writer.out = _out_types(node)
         result = write(self.writer, SimpleNamespace(**arguments))
         results = result if isinstance(result, list) else [result]
@@ -2104,14 +2552,37 @@ class _Recorder(torch.fx.Interpreter):
         return value
 
 
-def _live(nodes: list[dict[str, Any]], outputs: Sequence[int]) -> dict[int, int]:
+def _node_of(ref: int | list[int]) -> int:
+    return ref if isinstance(ref, int) else ref[0]
+
+
+def _live(nodes: list[dict[str, Any]], outputs: Sequence[int | list[int]]) -> dict[int, int]:
     """New ids of the nodes that the outputs need, and of all inputs."""
-    needed = set(outputs)
+    needed = set(map(_node_of, outputs))
     for node in reversed(nodes):
         if node["id"] in needed:
-            needed.update(node["inputs"])
+            needed.update(map(_node_of, node["inputs"]))
     order = [node["id"] for node in nodes if node["id"] in needed or node["op"] == "input"]
     return {old: new for new, old in enumerate(order)}
+
+
+def _body(nodes: list[dict[str, Any]], outputs: Sequence[int | list[int]]) -> dict[str, Any]:
+    """Inputs, outputs and nodes of a graph or region: what nothing needs left out, the others numbered from 0."""
+    ids = _live(nodes, outputs)
+
+    def renamed(ref: int | list[int]) -> int | list[int]:
+        return ids[ref] if isinstance(ref, int) else [ids[ref[0]], ref[1]]
+
+    live = [
+        {**node, "id": ids[node["id"]], "inputs": [renamed(ref) for ref in node["inputs"]]}
+        for node in nodes
+        if node["id"] in ids
+    ]
+    return {
+        "input_ids": [node["id"] for node in live if node["op"] == "input"],
+        "output_ids": [renamed(ref) for ref in outputs],
+        "nodes": live,
+    }
 
 
 # ---- export ---------------------------------------------------------------------------------------------------------
@@ -2168,7 +2639,7 @@ def export(
         outputs = _compiled(fn, args, kwargs)
     return _artifact(
         lowering.writer.nodes,
-        [value.id for value in returned],
+        [value.ref for value in returned],
         name=name if name is not None else _name_of(fn),
         input_tree=None if _is_flat(trees, named, len(tensors)) else {"args": trees, "kwargs": named},
         output_tree=None if _is_plain(output_tree) else output_tree,
@@ -2214,9 +2685,9 @@ def _returned(lowering: _Lowering, results: Sequence[Any]) -> list[Value]:
 
 def _record(
     lowering: _Lowering, tensors: Sequence[torch.Tensor], trace: bool
-) -> tuple[list[torch.Tensor], dict[int, torch.Tensor]]:
+) -> tuple[list[torch.Tensor], dict[tuple[int, int], torch.Tensor]]:
     """The outputs of the graph evaluated operator by operator and, for a trace, the value of each written node."""
-    traces: dict[int, torch.Tensor] = {}
+    traces: dict[tuple[int, int], torch.Tensor] = {}
 
     def seen(node: torch.fx.Node, value: Any) -> None:
         if not trace or node.op != "call_function" or node not in lowering.values:
@@ -2224,8 +2695,8 @@ def _record(
         written = lowering.values[node]
         pairs = zip(written, value, strict=True) if isinstance(written, list) else [(written, value)]
         for target, tensor in pairs:
-            if target is not None and lowering.writer.nodes[target.id]["op"] not in ("input", "constant"):
-                traces.setdefault(target.id, tensor.detach().clone())
+            if isinstance(target, Value) and lowering.writer.nodes[target.id]["op"] not in ("input", "constant"):
+                traces.setdefault((target.id, target.index), tensor.detach().clone())
 
     supply = iter(tensors)
     placeholders = [
@@ -2271,31 +2742,26 @@ def _is_plain(tree: Any) -> bool:
 
 def _artifact(
     nodes: list[dict[str, Any]],
-    outputs: Sequence[int],
+    outputs: Sequence[int | list[int]],
     *,
     name: str,
     input_tree: Any,
     output_tree: Any,
     sample: dict[str, Any],
-    traces: dict[int, torch.Tensor],
+    traces: dict[tuple[int, int], torch.Tensor],
     producer: dict[str, Any],
 ) -> dict[str, Any]:
-    """The document: nodes that nothing needs left out, the others numbered from 0, in the lowest version that fits."""
-    ids = _live(nodes, outputs)
-    live = []
-    for node in nodes:
-        if node["id"] in ids:
-            live.append({**node, "id": ids[node["id"]], "inputs": [ids[k] for k in node["inputs"]]})
+    """The document, in the lowest version that fits."""
+    body = _body(nodes, outputs)
+    live = body["nodes"]
     if traces:
-        found = sorted((ids[old], tensor) for old, tensor in traces.items() if old in ids)
-        sample["trace"] = [{"value": new, "tensor": tensor_json(tensor)} for new, tensor in found]
-    input_ids = [node["id"] for node in live if node["op"] == "input"]
+        ids = _live(nodes, outputs)
+        found = sorted((ids[old], k, tensor) for (old, k), tensor in traces.items() if old in ids)
+        sample["trace"] = [{"value": [new, k] if k else new, "tensor": tensor_json(t)} for new, k, t in found]
     document = {
         "format": "tlir",
         "name": name,
-        "input_ids": input_ids,
-        "output_ids": [ids[k] for k in outputs],
-        "nodes": live,
+        **body,
         "producer": producer,
         "samples": [sample],
     }
@@ -2303,11 +2769,11 @@ def _artifact(
         document["input_tree"] = input_tree
     if output_tree is not None:
         document["output_tree"] = output_tree
-    accumulates = any("accumulate" in node.get("attrs", {}) for node in live)
-    if input_tree is not None or output_tree is not None or accumulates or "trace" in sample:
+    later = any("accumulate" in n.get("attrs", {}) or "results" in n or "regions" in n for n in live)
+    if input_tree is not None or output_tree is not None or later or "trace" in sample:
         document["version"] = 3
     else:
-        document["version"] = 1 if len(input_ids) == 1 and len(outputs) == 1 else 2
+        document["version"] = 1 if len(body["input_ids"]) == 1 and len(outputs) == 1 else 2
     return document
 
 
