@@ -55,6 +55,8 @@ def run(command: str, folder: Path) -> str:
     done = subprocess.run(
         command, shell=True, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300
     )
+    if done.returncode == 70:
+        raise RuntimeError(f"{command} met a fault in tlir:\n{done.stdout.decode()}")
     return "\n".join(line.rstrip() for line in done.stdout.decode().splitlines()).strip()
 
 
