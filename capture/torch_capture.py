@@ -1990,6 +1990,417 @@ def _triangle(w: Writer, a: Any) -> Value:
     return w.constant(make(a.row, a.col, a.offset, dtype=TORCH_DTYPES[w.out[0][1]]))
 
 
+# ---- rules: convolutions and pooling
+
+
+def _per_axis(given: Any, count: int, default: int = 0) -> list[int]:
+    """A list of one entry per spatial axis; a single entry stands for all, an empty list for the default."""
+    items = list(given) if isinstance(given, (list, tuple)) else [given]
+    return [default] * count if not items else items * count if len(items) == 1 else items
+
+
+def _convolved(
+    w: Writer,
+    lhs: Value,
+    rhs: Value,
+    shape: Sequence[int],
+    *,
+    strides: Sequence[int],
+    low: Sequence[int],
+    high: Sequence[int],
+    lhs_dilation: Sequence[int],
+    rhs_dilation: Sequence[int],
+    reverse: bool = False,
+    groups: int = 1,
+    batch_groups: int = 1,
+    swapped: bool = False,
+) -> Value:
+    """A convolution of operands in torch's layout; ``swapped`` takes axis 1 as the batch, and axis 0 as the features,
+    of both operands and of the result. 16-bit formats accumulate in float32, which is then the result's dtype."""
+    rank = lhs.rank
+    plain, other = list(range(rank)), [1, 0, *range(2, rank)]
+    axes = other if swapped else plain
+    attrs: dict[str, Any] = {
+        "lhs_dimensions": axes,
+        "rhs_dimensions": axes,
+        "output_dimensions": axes,
+        "window_strides": list(strides),
+        "padding_low": list(low),
+        "padding_high": list(high),
+        "lhs_dilation": list(lhs_dilation),
+        "rhs_dilation": list(rhs_dilation),
+        "window_reversal": [int(reverse)] * (rank - 2),
+    }
+    if groups > 1:
+        attrs["feature_group_count"] = groups
+    if batch_groups > 1:
+        attrs["batch_group_count"] = batch_groups
+    dtype = "float32" if lhs.dtype in REDUCED else lhs.dtype
+    return w.emit("convolution", [lhs, rhs], shape, dtype, **attrs)
+
+
+def _exchanged(w: Writer, weight: Value, groups: int) -> Value:
+    """A kernel with its input and output features exchanged within each group: [g * a, b, …] as [g * b, a, …]."""
+    a, b, *window = weight.shape
+    if groups == 1:
+        return w.transpose(weight, [1, 0, *range(2, weight.rank)])
+    split = w.reshape(weight, [groups, a // groups, b, *window])
+    turned = w.transpose(split, [0, 2, 1, *range(3, split.rank)])
+    return w.reshape(turned, [groups * b, a // groups, *window])
+
+
+@dataclass(frozen=True)
+class _Window:
+    """The attributes of a torch convolution, one entry per spatial axis."""
+
+    size: list[int]
+    strides: list[int]
+    padding: list[int]
+    dilation: list[int]
+    groups: int
+
+
+def _forward(w: Writer, x: Value, weight: Value, shape: Sequence[int], c: _Window) -> Value:
+    ones = [1] * len(c.size)
+    return _convolved(
+        w,
+        x,
+        weight,
+        shape,
+        strides=c.strides,
+        low=c.padding,
+        high=c.padding,
+        lhs_dilation=ones,
+        rhs_dilation=c.dilation,
+        groups=c.groups,
+    )
+
+
+def _adjoint(w: Writer, y: Value, weight: Value, shape: Sequence[int], c: _Window) -> Value:
+    """The transposed convolution: y with holes, padded to give ``shape``, and the kernel turned round."""
+    reach = [d * (k - 1) for d, k in zip(c.dilation, c.size, strict=True)]
+    low = [r - p for r, p in zip(reach, c.padding, strict=True)]
+    spread = [(n - 1) * s + 1 for n, s in zip(y.shape[2:], c.strides, strict=True)]
+    high = [n + r - e - z for n, r, e, z in zip(shape[2:], reach, low, spread, strict=True)]
+    return _convolved(
+        w,
+        y,
+        _exchanged(w, weight, c.groups),
+        shape,
+        strides=[1] * len(c.size),
+        low=low,
+        high=high,
+        lhs_dilation=c.strides,
+        rhs_dilation=c.dilation,
+        reverse=True,
+        groups=c.groups,
+    )
+
+
+def _kernel_gradient(w: Writer, x: Value, y: Value, shape: Sequence[int], c: _Window) -> Value:
+    """sum over batch and places of x[n, i, p * stride + k * dilation - padding] * y[n, o, p], as [o, i, k]."""
+    spread = [(n - 1) * s + 1 for n, s in zip(y.shape[2:], c.strides, strict=True)]
+    high = [
+        (k - 1) * d + z - p - n
+        for k, d, z, p, n in zip(c.size, c.dilation, spread, c.padding, x.shape[2:], strict=True)
+    ]
+    return _convolved(
+        w,
+        x,
+        y,
+        shape,
+        strides=c.dilation,
+        low=c.padding,
+        high=high,
+        lhs_dilation=[1] * len(c.size),
+        rhs_dilation=c.strides,
+        batch_groups=c.groups,
+        swapped=True,
+    )
+
+
+def _window_of(a: Any) -> _Window:
+    size = list(a.weight.shape[2:])
+    count = len(size)
+    return _Window(
+        size, _per_axis(a.stride, count, 1), _per_axis(a.padding, count), _per_axis(a.dilation, count, 1), a.groups
+    )
+
+
+@rule("convolution.default")
+def _convolution(w: Writer, a: Any) -> Value:
+    """The sum of products, then the bias added; 16-bit formats in float32, rounded once at the end."""
+    shape, dtype = w.out[0]
+    if not math.prod(shape) or not a.input.size:
+        result = w.broadcast(w.scalar(0, "float32" if dtype in REDUCED else dtype), shape)
+    else:
+        result = (_adjoint if a.transposed else _forward)(w, a.input, a.weight, shape, _window_of(a))
+    if a.bias is not None:
+        result = w.op("add", result, w.along(w.convert(a.bias, result.dtype), shape, [1]))
+    return w.convert(result, dtype)
+
+
+@rule("convolution_backward.default")
+def _convolution_backward(w: Writer, a: Any) -> list[Value | None]:
+    """Gradients of the input, the kernel and the bias, those that output_mask asks for."""
+    y, x, weight, c = a.grad_output, a.input, a.weight, _window_of(a)
+    results: list[Value | None] = [None, None, None]
+    if a.output_mask[0]:
+        back = _forward if a.transposed else _adjoint
+        results[0] = w.convert(back(w, y, weight, x.shape, c), x.dtype)
+    if a.output_mask[1]:
+        near, far = (y, x) if a.transposed else (x, y)
+        results[1] = w.convert(_kernel_gradient(w, near, far, weight.shape, c), weight.dtype)
+    if a.output_mask[2]:
+        results[2] = w.reduce(y, "add", [axis for axis in range(y.rank) if axis != 1], wide=True)
+    return results
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """Windows over the last axes: size, stride, padding and dilation per axis, and the places that windows have."""
+
+    size: list[int]
+    strides: list[int]
+    padding: list[int]
+    dilation: list[int]
+    places: list[int]
+
+    def table(self, shape: Sequence[int]) -> torch.Tensor:
+        """For each place the elements of its window, [places, elements], as indices into the flat plane; -1 where the
+        window hangs over the edge."""
+        ranges = []
+        for k, s, p, d, n in zip(self.size, self.strides, self.padding, self.dilation, self.places, strict=True):
+            ranges.append(torch.arange(n)[:, None] * s - p + torch.arange(k) * d)
+        return _crossed(ranges, shape)
+
+
+def _crossed(ranges: Sequence[torch.Tensor], shape: Sequence[int]) -> torch.Tensor:
+    """Windows of each axis, [places, elements] of indices, joined to windows of the plane in row-major order."""
+    flat, inside = torch.zeros(1, 1, dtype=torch.int64), torch.ones(1, 1, dtype=torch.bool)
+    for index, size in zip(ranges, shape, strict=True):
+        valid = (index >= 0) & (index < size)
+        places, elements = flat.shape[0] * index.shape[0], flat.shape[1] * index.shape[1]
+        flat = (flat[:, None, :, None] * size + index[None, :, None, :]).reshape(places, elements)
+        inside = (inside[:, None, :, None] & valid[None, :, None, :]).reshape(places, elements)
+    return torch.where(inside, flat, -1)
+
+
+def _plane(w: Writer, value: Value, count: int) -> Value:
+    """The last ``count`` axes as one, the axes before them as one too."""
+    lead = value.shape[: value.rank - count]
+    return w.reshape(value, [math.prod(lead), math.prod(value.shape[value.rank - count :])])
+
+
+def _windows(w: Writer, plane: Value, table: torch.Tensor, fill: float | int) -> Value:
+    """[rows, places, elements]: the elements of each window of a plane, ``fill`` where the table has -1."""
+    if (table < 0).any():
+        edge = w.broadcast(w.scalar(fill, plane.dtype), [plane.shape[0], 1])
+        plane, table = w.concatenate([plane, edge], 1), torch.where(table < 0, plane.shape[1], table)
+    return _take(w, plane, w.constant(table[:, :, None].contiguous()), [1], 1)
+
+
+def _lowest(dtype: str) -> float | int:
+    return _identity_of("maximum", dtype)
+
+
+def _pool_of(a: Any, count: int, shape: Sequence[int]) -> _Pool:
+    size = _per_axis(a.kernel_size, count)
+    stride = _per_axis(a.stride, count) if a.stride else size
+    dilation = _per_axis(getattr(a, "dilation", 1), count)
+    return _Pool(size, stride, _per_axis(a.padding, count), dilation, list(shape[len(shape) - count :]))
+
+
+def _reduced_windows(w: Writer, value: Value, pool: _Pool, reducer: str) -> Value:
+    lead = value.rank - len(pool.size)
+    sizes = value.shape[lead:]
+    high = [
+        (n - 1) * s + d * (k - 1) + 1 - size - p
+        for n, s, d, k, size, p in zip(
+            pool.places, pool.strides, pool.dilation, pool.size, sizes, pool.padding, strict=True
+        )
+    ]
+    ones = [1] * lead
+    return w.emit(
+        "reduce_window",
+        [value],
+        [*value.shape[:lead], *pool.places],
+        value.dtype,
+        reducer=reducer,
+        window_dimensions=ones + pool.size,
+        window_strides=ones + pool.strides,
+        window_dilations=ones + pool.dilation,
+        base_dilations=[1] * value.rank,
+        padding_low=[0] * lead + pool.padding,
+        padding_high=[0] * lead + high,
+    )
+
+
+def _greatest_places(w: Writer, value: Value, table: torch.Tensor, count: int, shape: Sequence[int]) -> Value:
+    """The index in the plane of the first greatest element of each window; padding is looked at last, so that it is
+    never chosen."""
+    table = table.gather(1, (table < 0).to(torch.int8).argsort(dim=1, stable=True))
+    elements = _windows(w, _plane(w, value, count), table, _lowest(value.dtype))
+    chosen = w.emit("argmax", [elements], elements.shape[:2], "int64", dimension=2)
+    row = w.emit("iota", [], chosen.shape, "int64", iota_dimension=1)
+    place = w.op("add", w.op("multiply", row, w.full(table.shape[1], row)), chosen)
+    flat = w.constant(table.reshape(-1).contiguous())
+    return w.reshape(_take(w, flat, _column(w, place), [0], 0), shape)
+
+
+def _max_pool(count: int) -> Rule:
+    def write(w: Writer, a: Any) -> list[Value | None]:
+        """The greatest element of each window, NaN before all, and its index in the plane (the first of equals)."""
+        shape = w.out[0][0]
+        pool = _pool_of(a, count, shape)
+        values = _reduced_windows(w, a.self, pool, "maximum")
+        table = pool.table(a.self.shape[a.self.rank - count :])
+        return [values, _greatest_places(w, a.self, table, count, shape)]
+
+    return write
+
+
+def _max_pool_backward(count: int) -> Rule:
+    def write(w: Writer, a: Any) -> Value:
+        """Each gradient added at the index of its window's greatest element."""
+        grad, index = _plane(w, a.grad_output, count), _plane(w, a.indices, count)
+        zeros = w.full(0, _plane(w, a.self, count))
+        return w.reshape(_scattered(w, zeros, 1, index, grad, "add"), w.out[0][0])
+
+    return write
+
+
+def _divisors(a: Any, pool: _Pool, shape: Sequence[int]) -> torch.Tensor:
+    """What each window's sum is divided by: the window cut off at the padding's end, or the elements it holds."""
+    if getattr(a, "divisor_override", None):
+        return torch.full(pool.places, float(a.divisor_override))
+    total = torch.ones([1] * len(shape))
+    for axis, size in enumerate(shape):
+        k, s, p, n = pool.size[axis], pool.strides[axis], pool.padding[axis], pool.places[axis]
+        start = torch.arange(n) * s - p
+        end = torch.clamp(start + k, max=size + p)
+        if not a.count_include_pad:
+            start, end = start.clamp(min=0), end.clamp(max=size)
+        extent = [1] * len(shape)
+        extent[axis] = n
+        total = total * (end - start).reshape(extent)
+    return total
+
+
+def _avg_pool(count: int) -> Rule:
+    def write(w: Writer, a: Any) -> Value:
+        """The sum of each window divided by its size; 16-bit formats in float32, rounded once."""
+        shape, dtype = w.out[0]
+        (value,), _ = w.in_float32(dtype, [a.self], a.self.shape)
+        pool = _pool_of(a, count, shape)
+        total = _reduced_windows(w, value, pool, "add")
+        sizes = _divisors(a, pool, value.shape[value.rank - count :])
+        divisor = w.constant(sizes.to(TORCH_DTYPES[value.dtype]).expand(pool.places).contiguous())
+        if (sizes == sizes.flatten()[0]).all():
+            divisor = w.scalar(float(sizes.flatten()[0]), value.dtype)
+        return w.convert(w.op("divide", total, w.broadcast(divisor, shape)), dtype)
+
+    return write
+
+
+def _spread(w: Writer, grad: Value, table: torch.Tensor, shape: Sequence[int], count: int) -> Value:
+    """Zeros in ``shape`` to which each place's gradient [rows, places] is added at all elements of its window."""
+    rows, size = grad.shape[0], math.prod(shape[len(shape) - count :])
+    updates = w.along(grad, [rows, *table.shape], [0, 1])
+    vectors = w.constant(torch.where(table < 0, size, table)[:, :, None].contiguous())
+    zeros = w.broadcast(w.scalar(0, grad.dtype), [rows, size])
+    return w.reshape(_store(w, zeros, vectors, updates, [1], 1, "add", "drop"), shape)
+
+
+def _avg_pool_backward(count: int) -> Rule:
+    def write(w: Writer, a: Any) -> Value:
+        shape, dtype = w.out[0]
+        (grad,), _ = w.in_float32(dtype, [a.grad_output], a.grad_output.shape)
+        pool, plane = _pool_of(a, count, grad.shape), a.self.shape[a.self.rank - count :]
+        sizes = _divisors(a, pool, plane).to(TORCH_DTYPES[grad.dtype]).expand(pool.places).contiguous()
+        grad = w.op("divide", grad, w.broadcast(w.constant(sizes), grad.shape))
+        return w.convert(_spread(w, _plane(w, grad, count), pool.table(plane), shape, count), dtype)
+
+    return write
+
+
+def _adaptive_ranges(sizes: Sequence[int], places: Sequence[int]) -> list[torch.Tensor]:
+    """Window i of n over an axis: from floor(i * size / n) to ceil((i + 1) * size / n); -1 beyond its end."""
+    ranges = []
+    for size, count in zip(sizes, places, strict=True):
+        start = torch.tensor([i * size // count for i in range(count)], dtype=torch.int64)
+        end = torch.tensor([-(-(i + 1) * size // count) for i in range(count)], dtype=torch.int64)
+        index = start[:, None] + torch.arange(int((end - start).max()) if count else 0)
+        ranges.append(torch.where(index < end[:, None], index, -1))
+    return ranges
+
+
+def _adaptive_counts(ranges: Sequence[torch.Tensor], dtype: str) -> list[torch.Tensor]:
+    """The window's extent along each axis, shaped to broadcast over the plane."""
+    counts = []
+    for axis, index in enumerate(ranges):
+        shape = [1] * len(ranges)
+        shape[axis] = index.shape[0]
+        counts.append((index >= 0).sum(1).to(TORCH_DTYPES[dtype]).reshape(shape))
+    return counts
+
+
+def _divided_by_extents(w: Writer, value: Value, ranges: Sequence[torch.Tensor]) -> Value:
+    """By each axis' extent in turn, as native/cpu/AdaptiveAvgPoolKernel.cpp has it: sum / kh / kw."""
+    for extent in _adaptive_counts(ranges, value.dtype):
+        value = w.op("divide", value, w.broadcast(w.constant(extent), value.shape))
+    return value
+
+
+def _adaptive_avg_pool(count: int) -> Rule:
+    def write(w: Writer, a: Any) -> Value:
+        shape, dtype = w.out[0]
+        (value,), _ = w.in_float32(dtype, [a.self], a.self.shape)
+        sizes, places = value.shape[value.rank - count :], shape[len(shape) - count :]
+        ranges = _adaptive_ranges(sizes, places)
+        elements = _windows(w, _plane(w, value, count), _crossed(ranges, sizes), 0)
+        total = w.reshape(w.reduce(elements, "add", [2]), shape)
+        return w.convert(_divided_by_extents(w, total, ranges), dtype)
+
+    return write
+
+
+def _adaptive_avg_pool_backward(count: int) -> Rule:
+    def write(w: Writer, a: Any) -> Value:
+        shape, dtype = w.out[0]
+        (grad,), _ = w.in_float32(dtype, [a.grad_output], a.grad_output.shape)
+        sizes = shape[len(shape) - count :]
+        ranges = _adaptive_ranges(sizes, grad.shape[grad.rank - count :])
+        grad = _plane(w, _divided_by_extents(w, grad, ranges), count)
+        return w.convert(_spread(w, grad, _crossed(ranges, sizes), shape, count), dtype)
+
+    return write
+
+
+def _adaptive_max_pool(count: int) -> Rule:
+    def write(w: Writer, a: Any) -> list[Value | None]:
+        shape = w.out[0][0]
+        sizes = a.self.shape[a.self.rank - count :]
+        table = _crossed(_adaptive_ranges(sizes, shape[len(shape) - count :]), sizes)
+        elements = _windows(w, _plane(w, a.self, count), table, _lowest(a.self.dtype))
+        values = w.reshape(w.reduce(elements, "maximum", [2]), shape)
+        return [values, _greatest_places(w, a.self, table, count, shape)]
+
+    return write
+
+
+for _count in (1, 2, 3):
+    RULES[f"aten.max_pool{_count}d_with_indices.default"] = _max_pool(_count)
+    RULES[f"aten.max_pool{_count}d_with_indices_backward.default"] = _max_pool_backward(_count)
+    RULES[f"aten.avg_pool{_count}d.default"] = _avg_pool(_count)
+    RULES[f"aten.avg_pool{_count}d_backward.default"] = _avg_pool_backward(_count)
+    RULES[f"aten.adaptive_max_pool{_count}d.default"] = _adaptive_max_pool(_count)
+    RULES[f"aten.adaptive_max_pool{_count}d_backward.default"] = _max_pool_backward(_count)
+    for _prefix in ("", "_"):
+        RULES[f"aten.{_prefix}adaptive_avg_pool{_count}d.default"] = _adaptive_avg_pool(_count)
+        RULES[f"aten.{_prefix}adaptive_avg_pool{_count}d_backward.default"] = _adaptive_avg_pool_backward(_count)
+
+
 IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default")
 """Operators that compute nothing: they check what tracing has already fixed."""
 
