@@ -2401,6 +2401,179 @@ for _count in (1, 2, 3):
         RULES[f"aten.{_prefix}adaptive_avg_pool{_count}d_backward.default"] = _adaptive_avg_pool_backward(_count)
 
 
+# ---- rules: running totals and sorting
+
+
+def _running(w: Writer, value: Value, axis: int, reducer: str, accumulator: str | None = None) -> Value:
+    attrs: dict[str, Any] = {"dimension": axis, "reducer": reducer}
+    if accumulator and accumulator != value.dtype:
+        attrs["accumulate"] = {"dtype": accumulator, "fma": False, "order": "sequential"}
+    return w.emit("cumulative", [value], value.shape, value.dtype, **attrs)
+
+
+_WIDER = {"float16": "float32", "bfloat16": "float32", "float32": "float64", "complex64": "complex128"}
+"""at::acc_type on the CPU: the dtype of a running total."""
+
+
+@rule("cumsum.default", "cumprod.default")
+def _cumsum(w: Writer, a: Any) -> Value:
+    value = w.convert(a.self, w.out[0][1])
+    if not value.rank:
+        return value
+    reducer = "add" if a.operator == "cumsum" else "multiply"
+    return _running(w, value, normal_axis(a.dim, value.rank), reducer, _WIDER.get(value.dtype))
+
+
+@rule("cummax.default", "cummin.default")
+def _cummax(w: Writer, a: Any) -> list[Value | None]:
+    """The greatest so far and the last place where it stood; NaN stays, at its last place."""
+    if not a.self.rank:
+        return [a.self, w.scalar(0, "int64")]
+    axis = normal_axis(a.dim, a.self.rank)
+    reducer, direction = ("maximum", "GE") if a.operator == "cummax" else ("minimum", "LE")
+    values = _running(w, a.self, axis, reducer)
+    here = w.compare(direction, a.self, values)
+    if a.self.kind == "float":
+        here = w.op("or", here, w.compare("NE", a.self, a.self))
+    place = w.emit("iota", [], a.self.shape, "int64", iota_dimension=axis)
+    return [values, _running(w, w.select(here, place, w.full(0, place)), axis, "maximum")]
+
+
+@rule("logcumsumexp.default")
+def _logcumsumexp(w: Writer, a: Any) -> Value:
+    """log of the running sum of exp(x - m), plus m, with m the greatest of all; the kernel adds logarithms one by one
+    (native/cpu/ReduceOpsKernel.cpp), which rounds differently."""
+    value = w.convert(a.self, w.out[0][1])
+    if value.kind != "float":
+        raise _Refused("running logarithms of complex sums")
+    if not value.rank or not value.size:
+        return value
+    axis = normal_axis(a.dim, value.rank)
+    count = value.shape[axis]
+    wide = w.convert(value, "float64")
+    shape = list(wide.shape)
+    pairs = [*shape[: axis + 1], count, *shape[axis + 1 :]]
+    peak = _running(w, wide, axis, "maximum")
+    infinite = w.compare("EQ", w.op("abs", peak), w.full(math.inf, peak))
+    safe = w.select(infinite, w.full(0.0, peak), peak)
+    before = [d for d in range(len(pairs)) if d != axis]
+    after = [d for d in range(len(pairs)) if d != axis + 1]
+    shifted = w.op("subtract", w.along(wide, pairs, before), w.along(safe, pairs, after))
+    place = [w.emit("iota", [], pairs, "int64", iota_dimension=d) for d in (axis + 1, axis)]
+    powers = w.op("exponential", shifted)
+    powers = w.select(w.compare("LE", *place), powers, w.full(0.0, powers))
+    total = w.op("log", w.reduce(powers, "add", [axis + 1]))
+    return w.convert(w.op("add", total, safe), value.dtype)
+
+
+def _sorted(w: Writer, value: Value, axis: int, descending: bool) -> list[Value]:
+    """Stable, NaN beyond all numbers: the values and their indices."""
+    place = w.emit("iota", [], value.shape, "int64", iota_dimension=axis)
+    attrs: dict[str, Any] = {"dimension": axis}
+    if descending:
+        attrs["descending"] = True
+    return w.emit_several("sort", [value, place], [(value.shape, value.dtype), (value.shape, "int64")], **attrs)
+
+
+@rule("sort.default", "sort.stable")
+def _sort(w: Writer, a: Any) -> list[Value | None]:
+    """torch's CPU sort is stable, whether asked to be or not."""
+    if not a.self.rank:
+        return [a.self, w.scalar(0, "int64")]
+    return list(_sorted(w, a.self, normal_axis(a.dim, a.self.rank), bool(a.descending)))
+
+
+@rule("argsort.default", "argsort.stable")
+def _argsort(w: Writer, a: Any) -> Value:
+    if not a.self.rank:
+        return w.scalar(0, "int64")
+    return _sorted(w, a.self, normal_axis(a.dim, a.self.rank), bool(a.descending))[1]
+
+
+@rule("topk.default")
+def _topk(w: Writer, a: Any) -> list[Value | None]:
+    """The k greatest or least, in order; where elements are equal, torch chooses indices of its own."""
+    if not a.self.rank:
+        place = w.scalar(0, "int64")
+        return [w.reshape(x, w.out[0][0]) for x in (a.self, place)]
+    axis = normal_axis(a.dim, a.self.rank)
+    if a.largest and a.self.kind != "complex":
+        types = [(shape, dtype) for shape, dtype in w.out]
+        return list(w.emit_several("top_k", [a.self], types, dimension=axis, k=a.k))
+    return [w.slice(x, axis, 0, a.k) for x in _sorted(w, a.self, axis, bool(a.largest))]
+
+
+def _one_of_axis(w: Writer, values: Sequence[Value], axis: int, place: Value) -> list[Value]:
+    """The elements of each tensor at one index along ``axis``; ``place`` has size 1 there."""
+    return [_gather_along(w, value, axis, place) for value in values]
+
+
+def _gather_along(w: Writer, value: Value, axis: int, index: Value) -> Value:
+    outer, w.out = w.out, [(index.shape, value.dtype)]
+    result = _gather(w, SimpleNamespace(self=value, dim=axis, index=index))
+    w.out = outer
+    return result
+
+
+def _order_statistic(w: Writer, value: Value, axis: int, rank: int | None, ignore_nan: bool) -> list[Value]:
+    """The rank-th least along an axis, kept with size 1, and an index where it stands; None is the lower median.
+
+    NaN is greatest; the median of a row that has one is NaN at its first place, unless NaN is to be ignored.
+    """
+    values, places = _sorted(w, value, axis, False)
+    count = value.shape[axis]
+    middle = (count - 1) // 2 if rank is None else rank
+    if rank is None and value.kind == "float":
+        nan = w.convert(w.compare("NE", value, value), "int64")
+        nans = w.reduce(nan, "add", [axis], keep=True)
+        numbers = w.op("subtract", w.full(count, nans), nans)
+        if ignore_nan:
+            place = w.op("subtract", numbers, w.full(1, numbers))
+            place = w.op("shift_right_arithmetic", w.op("maximum", place, w.full(0, place)), w.full(1, place))
+        else:
+            first = w.op("minimum", numbers, w.full(count - 1, numbers))
+            place = w.select(w.compare("GT", nans, w.full(0, nans)), first, w.full(middle, nans))
+        return _one_of_axis(w, [values, places], axis, place)
+    return [w.slice(x, axis, middle, middle + 1) for x in (values, places)]
+
+
+@rule("kthvalue.default", "median.dim", "nanmedian.dim")
+def _median(w: Writer, a: Any) -> list[Value | None]:
+    if not a.self.rank:
+        return [a.self, w.scalar(0, "int64")]
+    axis = normal_axis(a.dim, a.self.rank)
+    rank = a.k - 1 if a.operator == "kthvalue" else None
+    found = _order_statistic(w, a.self, axis, rank, a.operator == "nanmedian")
+    return [w.reshape(x, shape) for x, (shape, _) in zip(found, w.out, strict=True)]
+
+
+@rule("median.default", "nanmedian.default")
+def _median_of_all(w: Writer, a: Any) -> Value:
+    flat = w.reshape(a.self, [a.self.size])
+    if not flat.size:
+        return w.scalar(math.nan, flat.dtype)
+    return w.reshape(_order_statistic(w, flat, 0, None, a.operator == "nanmedian")[0], ())
+
+
+@rule("mode.default")
+def _mode(w: Writer, a: Any) -> list[Value | None]:
+    """The least of the most frequent values and the last place where it stands (native/cpu/SortingKernel.cpp)."""
+    if not a.self.rank:
+        return [a.self, w.scalar(0, "int64")]
+    axis = normal_axis(a.dim, a.self.rank)
+    values, places = _sorted(w, a.self, axis, False)
+    count = values.shape[axis]
+    pairs = [*values.shape[: axis + 1], count, *values.shape[axis + 1 :]]
+    one = w.along(values, pairs, [d for d in range(len(pairs)) if d != axis + 1])
+    other = w.along(values, pairs, [d for d in range(len(pairs)) if d != axis])
+    frequency = w.reduce(w.convert(w.compare("EQ", one, other), "int64"), "add", [axis + 1])
+    first = _arg(w, "argmax", frequency, axis, True)
+    most = w.reduce(frequency, "maximum", [axis], keep=True)
+    last = w.op("subtract", w.op("add", first, most), w.full(1, first))
+    found = _one_of_axis(w, [values, places], axis, last)
+    return [w.reshape(x, shape) for x, (shape, _) in zip(found, w.out, strict=True)]
+
+
 IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default")
 """Operators that compute nothing: they check what tracing has already fixed."""
 
