@@ -26,6 +26,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import itertools
 import json
 import os
 import re
@@ -750,7 +751,15 @@ def _component(dtype: str) -> str:
 Type = tuple[tuple[int, ...], str]
 """Shape and dtype of a result."""
 
-Rule = Callable[[Builder, list[int], Mapping[str, Any], list[Type]], list[int]]
+
+@dataclasses.dataclass(frozen=True)
+class Expansion:
+    """What a rule gives where the equation is to be read as this function of its operands, traced in its place."""
+
+    function: Callable[..., Any]
+
+
+Rule = Callable[[Builder, list[int], Mapping[str, Any], list[Type]], "list[int] | Expansion"]
 """Emits the nodes of one equation: operands, parameters, types of the results; gives the results' nodes."""
 
 RULES: dict[str, Rule] = {}
@@ -1150,7 +1159,7 @@ for _suffix, _reducer in _REDUCERS.items():
     _rule(f"reduce_{_suffix}")(_reduction(_reducer))
 
 
-def _body_reducers(body: Any, count: int) -> list[str]:
+def _body_reducers(body: Any, count: int) -> list[str] | None:
     """The reducer of each of ``count`` operands, where the body combines each of them by itself with one operation."""
     named = {"add": "add", "mul": "multiply", **{name: _REDUCERS[name] for name in ("max", "min", "and", "or", "xor")}}
     found = {}
@@ -1164,26 +1173,88 @@ def _body_reducers(body: Any, count: int) -> list[str]:
             found.get(result, (None, None)) if not isinstance(result, jax_core.Literal) else (None, None)
         )
         if reducer is None or combined != {body.invars[k], body.invars[count + k]} or len(body.eqns) != count:
-            raise _Inexpressible("its body is not one operation for each operand")
+            return None
         reducers.append(reducer)
     return reducers
 
 
+def _scalar_of(b: Builder, ref: int) -> dict[str, Any] | None:
+    """The tensor of a scalar that is a constant, written out or broadcast."""
+    node = b.node(ref)
+    if node["op"] == "broadcast_in_dim":
+        node = b.nodes[node["inputs"][0]] if isinstance(node["inputs"][0], int) else node
+    value = node["attrs"]["value"] if node["op"] == "constant" else None
+    return value if value is not None and not value["shape"] else None
+
+
+def _starts_from_identity(b: Builder, initial: int, reducer: str) -> bool:
+    """Whether a reduction starts from its identity, so that its operation needs not be told."""
+    dtype = b.dtype(initial)
+    if reducer in ("minimum", "maximum"):
+        limits = jax.numpy.iinfo if _kind(dtype) in ("int", "uint") else jax.numpy.finfo
+        if dtype == "bool":
+            identity: Any = reducer == "minimum"
+        elif _kind(dtype) == "float":
+            if not np.isinf(_numpy_dtype(dtype).type(np.inf)):
+                return False
+            identity = np.inf if reducer == "minimum" else -np.inf
+        else:
+            limit = limits(_numpy_dtype(dtype))
+            identity = limit.max if reducer == "minimum" else limit.min
+    else:
+        identity = {"add": 0, "multiply": 1, "or": 0, "xor": 0, "and": 1 if dtype == "bool" else -1}[reducer]
+    return _scalar_of(b, initial) == tensor(np.array(identity).astype(_numpy_dtype(dtype)))
+
+
+def _combining(params: Mapping[str, Any]) -> Callable[..., Any]:
+    """The body of a reduction, as a function of the values so far and the next ones."""
+    closed = params["jaxpr"]
+    jaxpr = closed if isinstance(closed, jax_core.ClosedJaxpr) else jax_core.ClosedJaxpr(closed, params["consts"])
+    return jax_core.jaxpr_as_fun(jaxpr)
+
+
+def _reduced_by_steps(params: Mapping[str, Any], count: int) -> Callable[..., Any]:
+    """A reduction by any body: the elements in row-major order, one after the other from the initial values."""
+    combine, axes = _combining(params), tuple(int(axis) for axis in params["dimensions"])
+
+    def function(*values: Any) -> Any:
+        operands, initial = values[:count], values[count:]
+        shape = operands[0].shape
+        kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
+        sizes = tuple(shape[axis] for axis in kept)
+        length = int(np.prod([shape[axis] for axis in axes], dtype=int))
+        rows = [lax.reshape(lax.transpose(x, (*sorted(axes), *kept)), (length, *sizes)) for x in operands]
+        start = tuple(lax.broadcast(x, sizes) for x in initial)
+
+        def step(totals: Any, terms: Any) -> Any:
+            totals, terms = ([x.reshape(-1) for x in group] for group in (totals, terms))
+            made = jax.vmap(lambda *pair: combine(*pair))(*totals, *terms)
+            return tuple(x.reshape(sizes) for x in made), None
+
+        return lax.scan(step, start, tuple(rows))[0]
+
+    return function
+
+
 @_rule("reduce")
-def _general_reduce(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+def _general_reduce(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int] | Expansion:
     count = len(ins) // 2
+    reducers = _body_reducers(params["jaxpr"].jaxpr, count)
+    if reducers is None:
+        return Expansion(_reduced_by_steps(params, count))
+    free = [
+        _kind(dtype) in ("bool", "int", "uint") or reducer not in ("add", "multiply")
+        for (_, dtype), reducer in zip(outs, reducers, strict=True)
+    ]
+    whole = [_starts_from_identity(b, ref, name) for ref, name in zip(ins[count:], reducers, strict=True)]
+    if not all(a or w for a, w in zip(free, whole, strict=True)):
+        return Expansion(_reduced_by_steps(params, count))
     results = []
-    for k, reducer in enumerate(_body_reducers(params["jaxpr"].jaxpr, count)):
-        operand, initial = ins[k], ins[count + k]
+    for k, reducer in enumerate(reducers):
         shape, dtype = outs[k]
-        reduced = _reduce_axes(b, operand, params["dimensions"], reducer)
-        rounds = _kind(dtype) in ("float", "complex") and reducer in ("add", "multiply")
-        if not rounds:  # the order is free, so the initial value may come last
-            reduced = b.emit(reducer, [b.broadcast(initial, shape), reduced], shape, dtype)
-        elif b.node(initial).get("attrs", {}).get("value") != tensor(
-            np.array(0 if reducer == "add" else 1, _numpy_dtype(dtype))
-        ):
-            raise _Inexpressible(f"its initial value is not the constant {0 if reducer == 'add' else 1}")
+        reduced = _reduce_axes(b, ins[k], params["dimensions"], reducer)
+        if not whole[k]:  # the order is free, so the initial value may come last
+            reduced = b.emit(reducer, [b.broadcast(ins[count + k], shape), reduced], shape, dtype)
         results.append(reduced)
     return results
 
@@ -1395,6 +1466,223 @@ def _approx_top_k(b: Builder, ins: list[int], params: Mapping[str, Any], outs: l
     return [_part(b, ref, axis, 0, shape[axis]) for ref in ordered]
 
 
+# Running totals, pooling and convolutions.
+
+_XLA_TILE = 16
+"""Elements that XLA accumulates one by one before a running total starts a new tile."""
+
+
+def _cumulative(b: Builder, operand: int, axis: int, reducer: str, reverse: bool) -> int:
+    attrs = {"reverse": True} if reverse else {}
+    return b.emit("cumulative", [operand], b.shape(operand), b.dtype(operand), reducer=reducer, dimension=axis, **attrs)
+
+
+def _cumulative_from_each(b: Builder, operand: int, axis: int, reducer: str) -> int:
+    """The reverse running total, each element's own terms combined from itself on, as XLA's windows do."""
+    shape = b.shape(operand)
+    ones, zeros = [1] * len(shape), [0] * len(shape)
+    window = [size if d == axis else 1 for d, size in enumerate(shape)]
+    behind = [size - 1 if d == axis else 0 for d, size in enumerate(shape)]
+    attrs: dict[str, Any] = {"reducer": reducer, "window_dimensions": window, "window_strides": ones}
+    attrs |= {"padding_low": zeros, "padding_high": behind, "base_dilations": ones, "window_dilations": ones}
+    return b.emit("reduce_window", [operand], shape, b.dtype(operand), **attrs)
+
+
+def _cumulative_tile(b: Builder, operand: int, axis: int, reducer: str, reverse: bool) -> int:
+    if reverse and b.shape(operand)[axis]:
+        return _cumulative_from_each(b, operand, axis, reducer)
+    return _cumulative(b, operand, axis, reducer, reverse)
+
+
+def _pad_axis(b: Builder, operand: int, fill: int, axis: int, low: int, high: int) -> int:
+    shape = b.shape(operand)
+    around = [[amount if d == axis else 0 for d in range(len(shape))] for amount in (low, high, 0)]
+    sizes = [size + low + high if d == axis else size for d, size in enumerate(shape)]
+    padding: dict[str, Any] = dict(
+        zip(("edge_padding_low", "edge_padding_high", "interior_padding"), around, strict=True)
+    )
+    return b.emit("pad", [operand, fill], sizes, b.dtype(operand), **padding)
+
+
+def _cumulative_in_tiles(b: Builder, operand: int, axis: int, reducer: str, reverse: bool) -> int:
+    """A running sum or product as XLA's CPU compiler evaluates it: within tiles of 16 one by one, the tiles' totals
+    likewise, and the total of all tiles before combined with each element of a tile."""
+    shape, dtype = b.shape(operand), b.dtype(operand)
+    size = shape[axis]
+    if size <= _XLA_TILE:
+        return _cumulative_tile(b, operand, axis, reducer, reverse)
+    tiles = -(-size // _XLA_TILE)
+    identity = b.scalar(0 if reducer == "add" else 1, dtype)
+    missing = tiles * _XLA_TILE - size
+    padded = _pad_axis(b, operand, identity, axis, 0, missing) if missing else operand
+    split = (*shape[:axis], tiles, _XLA_TILE, *shape[axis + 1 :])
+    inner = _cumulative_tile(b, b.reshape(padded, split), axis + 1, reducer, reverse)
+    end = 0 if reverse else _XLA_TILE - 1
+    totals = b.reshape(_part(b, inner, axis + 1, end, end + 1), (*split[: axis + 1], *split[axis + 2 :]))
+    outer = _cumulative_in_tiles(b, totals, axis, reducer, reverse)
+    kept = _part(b, outer, axis, 1, tiles) if reverse else _part(b, outer, axis, 0, tiles - 1)
+    before = _pad_axis(b, kept, identity, axis, 0 if reverse else 1, 1 if reverse else 0)
+    axes = [d for d in range(len(split)) if d != axis + 1]
+    whole = b.emit(reducer, [inner, b.broadcast(before, split, axes)], split, dtype)
+    joined = b.reshape(whole, b.shape(padded))
+    return _part(b, joined, axis, 0, size) if missing else joined
+
+
+def _cumulative_rule(reducer: str) -> Rule:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+        (_, dtype), axis, reverse = outs[0], int(params["axis"]), bool(params["reverse"])
+        if _kind(dtype) == "complex" and reducer in ("maximum", "minimum"):
+            raise _Inexpressible("complex numbers have no order")
+        rounds = reducer in ("add", "multiply") and _kind(dtype) in ("float", "complex")
+        rounds = rounds and (_kind(dtype) == "complex" or _BITS[dtype] <= _WINDOWED_BITS)
+        return [(_cumulative_in_tiles if rounds else _cumulative)(b, ins[0], axis, reducer, reverse)]
+
+    return rule
+
+
+for _suffix in ("sum", "prod", "max", "min"):
+    _rule(f"cum{_suffix}")(_cumulative_rule(_REDUCERS[_suffix]))
+
+
+def _window(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Size, strides and padding of windows, as an operation's attributes."""
+    low, high = zip(*params["padding"], strict=True) if params["padding"] else ((), ())
+    sizes = {key: params[key] for key in ("window_dimensions", "window_strides")}
+    return sizes | {"padding_low": low, "padding_high": high}
+
+
+def _reduce_windows(b: Builder, operand: int, params: Mapping[str, Any], reducer: str, result: Type) -> int:
+    shape, dtype = result
+    if _kind(dtype) == "complex" and reducer in ("maximum", "minimum"):
+        raise _Inexpressible("complex numbers have no order")
+    attrs = _window(params)
+    dilations = {"base_dilations": params["base_dilation"], "window_dilations": params["window_dilation"]}
+    sizes, window = b.shape(operand), attrs["window_dimensions"]
+    padded = any((*attrs["padding_low"], *attrs["padding_high"]))
+    axes = [axis for axis, size in enumerate(window) if size != 1]
+    dilated = any(step != 1 for steps in dilations.values() for step in steps)
+    strided = any(step != 1 for axis, step in enumerate(attrs["window_strides"]) if axis not in axes)
+    if axes and not padded and not dilated and not strided and all(window[axis] == sizes[axis] for axis in axes):
+        # a window of everything is a reduction, which XLA evaluates in another order
+        return b.reshape(_reduce_axes(b, operand, axes, reducer), shape)
+    return b.emit("reduce_window", [operand], shape, dtype, reducer=reducer, **attrs, **dilations)
+
+
+def _window_rule(reducer: str) -> Rule:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+        return [_reduce_windows(b, ins[0], params, reducer, outs[0])]
+
+    return rule
+
+
+for _suffix in ("sum", "max", "min"):
+    _rule(f"reduce_window_{_suffix}")(_window_rule(_REDUCERS[_suffix]))
+
+
+def _folded_windows(params: Mapping[str, Any], count: int) -> Callable[..., Any]:
+    """Windows reduced by any body: the elements of a window are combined in row-major order, one after the other from
+    the initial values. As XLA's CPU compiler has it, holes and padding are left out, whatever the initial values."""
+    combine, window, strides = _combining(params), params["window_dimensions"], params["window_strides"]
+    padding, dilation = params["padding"], params["base_dilation"]
+    config = [(low, high, step - 1) for (low, high), step in zip(padding, dilation, strict=True)]
+    whole = all(low <= 0 and high <= 0 and hole == 0 for low, high, hole in config)
+
+    def function(*values: Any) -> Any:
+        operands, initial = values[:count], values[count:]
+        padded = [lax.pad(x, start, config) for x, start in zip(operands, initial, strict=True)]
+        inside = lax.pad(lax.full(operands[0].shape, True), np.False_, config)
+        places = list(_window_places(inside.shape, window, strides, params["window_dilation"]))
+        totals = [lax.broadcast(start, places[0][1]) for start in initial]
+        for starts, sizes in places:
+            limits = [a + (n - 1) * s + 1 if n else a for a, n, s in zip(starts, sizes, strides, strict=True)]
+            part = functools.partial(lax.slice, start_indices=starts, limit_indices=limits, strides=strides)
+            flat = [x.reshape(-1) for x in (*totals, *map(part, padded))]
+            made = [x.reshape(sizes) for x in jax.vmap(lambda *pair: combine(*pair))(*flat)]
+            chosen = None if whole else part(inside)
+            totals = [x if whole else lax.select(chosen, x, old) for x, old in zip(made, totals, strict=True)]
+        return totals
+
+    return function
+
+
+def _window_places(
+    shape: Sequence[int], window: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
+) -> Iterator[tuple[list[int], list[int]]]:
+    """For each element of a window, row-major: where it starts, and how many windows there are along each axis."""
+    spans = [(size - 1) * step + 1 for size, step in zip(window, dilation, strict=True)]
+    counts = [max(0, (n - span) // s + 1) for n, span, s in zip(shape, spans, strides, strict=True)]
+    for offsets in itertools.product(*(range(size) for size in window)):
+        yield [k * step if n else 0 for k, step, n in zip(offsets, dilation, counts, strict=True)], counts
+
+
+@_rule("reduce_window")
+def _general_reduce_window(
+    b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]
+) -> list[int] | Expansion:
+    count = len(ins) // 2
+    reducers = _body_reducers(getattr(params["jaxpr"], "jaxpr", params["jaxpr"]), count)
+    if reducers is None or not all(
+        _starts_from_identity(b, ref, name) for ref, name in zip(ins[count:], reducers, strict=True)
+    ):
+        return Expansion(_folded_windows(params, count))
+    return [_reduce_windows(b, ins[k], params, reducer, outs[k]) for k, reducer in enumerate(reducers)]
+
+
+@_rule("select_and_gather_add")
+def _select_and_gather_add(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> Expansion:
+    """The tangents at the greatest (or least) elements of windows: the derivative of max pooling."""
+    greatest = params["select_prim"].name == "ge"
+
+    def function(tangents: Any, operand: Any) -> Any:
+        def combine(best: Any, tangent: Any, candidate: Any, other: Any) -> Any:
+            better = lax.gt(candidate, best) if greatest else lax.lt(candidate, best)
+            better = lax.bitwise_or(better, lax.bitwise_and(lax.ne(candidate, candidate), lax.eq(best, best)))
+            return lax.select(better, candidate, best), lax.select(better, other, tangent)
+
+        scalars = [jax.ShapeDtypeStruct((), x.dtype) for x in (operand, tangents) * 2]
+        body = {**params, "jaxpr": jax.make_jaxpr(combine)(*scalars)}
+        worst = np.array(-np.inf if greatest else np.inf, operand.dtype)
+        return _folded_windows(body, 2)(operand, tangents, worst, np.zeros((), tangents.dtype))[1]
+
+    return Expansion(function)
+
+
+@_rule("select_and_scatter_add")
+def _select_and_scatter_add(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    source, operand = ins
+    select = {"ge": "GE", "le": "LE"}.get(params["select_prim"].name)
+    if select is None:
+        raise _Inexpressible(f"it selects by {params['select_prim'].name}")
+    return [b.emit("select_and_scatter", [operand, source], *outs[0], select=select, **_window(params))]
+
+
+@_rule("conv_general_dilated")
+def _convolution(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    shape, dtype = outs[0]
+    given = [b.dtype(ref) for ref in ins]
+    _require_plain_precision(params.get("precision"), given, dtype)
+    operand, accumulator, result = _dot_types(given[0], given[1], dtype)
+    numbers = params["dimension_numbers"]
+    low, high = zip(*params["padding"], strict=True) if params["padding"] else ((), ())
+    attrs: dict[str, Any] = {
+        "lhs_dimensions": numbers.lhs_spec,
+        "rhs_dimensions": numbers.rhs_spec,
+        "output_dimensions": numbers.out_spec,
+        "window_strides": params["window_strides"],
+        "padding_low": low,
+        "padding_high": high,
+        "lhs_dilation": params["lhs_dilation"],
+        "rhs_dilation": params["rhs_dilation"],
+        "window_reversal": (0,) * len(low),
+    }
+    for key in ("feature_group_count", "batch_group_count"):
+        attrs |= {key: params[key]} if params[key] != 1 else {}
+    if accumulator != result:
+        attrs["accumulate"] = {"dtype": accumulator, "order": "sequential", "fma": False}
+    convolved = b.emit("convolution", [b.convert(ref, operand) for ref in ins], shape, result, **attrs)
+    return [b.convert(convolved, dtype)]
+
+
 # ---- from steps to nodes --------------------------------------------------------------------------------------------
 
 
@@ -1423,14 +1711,25 @@ def _jaxprs_in(value: Any) -> list[tuple[Any, Sequence[Any]]]:
 class Graph:
     """The nodes of a program, the node of each of its values, and what could not be expressed."""
 
-    def __init__(self, program: Program, input_names: Sequence[str] = (), within: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        program: Program,
+        input_names: Sequence[str] = (),
+        within: tuple[str, ...] = (),
+        builder: Builder | None = None,
+        given: Sequence[int] | None = None,
+    ) -> None:
+        """With a ``builder`` the nodes are appended to its body, and the inputs are its values ``given``."""
         self.program = program
-        self.builder = Builder()
+        self.builder = builder or Builder()
         self.problems: list[Problem] = []
         self._within = within
         self._refs: dict[int, int] = {}
-        for k, value in enumerate(program.inputs):
-            self._refs[value] = self._input(value, input_names[k] if k < len(input_names) else None)
+        if given is not None:
+            self._refs.update(zip(program.inputs, given, strict=True))
+        else:
+            for k, value in enumerate(program.inputs):
+                self._refs[value] = self._input(value, input_names[k] if k < len(input_names) else None)
         for step in program.steps:
             self._emit(step)
         self.outputs = [self.ref(value) for value in program.outputs]
@@ -1474,12 +1773,26 @@ class Graph:
             for value in step.inputs:
                 self._type(value)
             self.builder.source = step.source
-            results = rule(self.builder, [self.ref(value) for value in step.inputs], step.equation.params, types_out)
+            operands = [self.ref(value) for value in step.inputs]
+            results = rule(self.builder, operands, step.equation.params, types_out)
+            if isinstance(results, Expansion):
+                results = self._expand(step, results.function, operands)
             self._refs.update(zip(step.outputs, results, strict=True))
         except (_Inexpressible, CaptureError) as error:
             self._report(step, str(error))
             for value in step.outputs:
                 self._refs[value] = self._input(value, None)
+
+    def _expand(self, step: Step, function: Callable[..., Any], operands: Sequence[int]) -> list[int]:
+        """The nodes of a function of the operands, in the place of an equation."""
+        equation = step.equation
+        with equation.ctx.manager:
+            closed = jax.make_jaxpr(function)(*(_abstract(atom.aval) for atom in equation.invars))
+        program = Program(closed.jaxpr, closed.consts, None, step.source, True)
+        graph = Graph(program, (), self._within, self.builder, operands)
+        if graph.problems:
+            raise _Inexpressible(f"its definition needs {graph.problems[0]}")
+        return graph.outputs
 
     def _emit_control(self, step: Step) -> None:
         """The node of a loop or a choice, its bodies as regions; what these cannot express is reported for them."""

@@ -97,10 +97,20 @@ def test_general_reductions() -> None:
     expect_words(lambda x: lax.reduce(x, jnp.int32(100), lambda a, b: b + a, (0, 1)), x)
     both = lambda x: lax.reduce((x, x * 1.0), (np.int32(7), np.float32(0)), _pairwise, (1,))  # noqa: E731
     expect_words(both, x)
-    with pytest.raises(capture.UnsupportedError, match=r"reduce\(dimensions=\(0,\)\).*initial value"):
-        capture.export(lambda x: lax.reduce(x, np.float32(1), lax.add, (0,)), np.ones(3, np.float32))
-    with pytest.raises(capture.UnsupportedError, match="not one operation"):
-        capture.export(lambda x: lax.reduce(x, np.int32(0), lambda a, b: a + 2 * b, (0,)), np.ones(3, np.int32))
+
+
+def test_reductions_from_another_start_and_by_any_body() -> None:
+    x = np.array([[3, -1, 4], [1, 5, -9], [2, 6, 5]], np.float32) / 3
+    expect_words(lambda x: lax.reduce(x, np.float32(1), lax.add, (0,)), x)
+    expect_words(lambda x: lax.reduce(x, x[0, 0], lax.mul, (1,)), x)
+    expect_words(lambda x: lax.reduce(x, np.int32(0), lambda a, b: a + 2 * b, (0, 1)), x.astype(np.int32))
+    expect_words(lambda x: lax.reduce((x, x + 1), (np.float32(0), x[0, 0]), _greater, (1,)), x)
+    assert "scan" in ops(capture.export(lambda x: lax.reduce(x, np.float32(1), lax.add, (0,)), x))
+
+
+def _greater(left: Any, right: Any) -> Any:
+    chosen = left[0] > right[0]
+    return lax.select(chosen, left[0], right[0]), lax.select(chosen, left[1], right[1])
 
 
 def _pairwise(left: Any, right: Any) -> Any:
