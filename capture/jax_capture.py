@@ -124,6 +124,11 @@ def _kind(dtype: str) -> str:
     return "float" if dtype == "bfloat16" else re.match(r"[a-z]+", dtype)[0]  # type: ignore[index]
 
 
+def _is_key(value: Any) -> bool:
+    """Whether a value, or the type of one, is an array of random keys; these are recorded as their uint32 data."""
+    return hasattr(value, "dtype") and bool(jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key))
+
+
 def _words(array: Any) -> np.ndarray:
     """The words of an array, flat, as little-endian unsigned integers of whole bytes, unused high bits zero."""
     bits = _BITS[dtype_name(array.dtype)]
@@ -305,8 +310,8 @@ _NOTHING = object()
 def _argument_array(leaf: Any, name: str) -> np.ndarray:
     """The argument as JAX takes it. CaptureError for what is no array; a warning where 64-bit values lose digits."""
     named = f"the argument {name}" if name else "an argument"
-    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended):
-        raise CaptureError(f"{named} is a random key ({leaf.dtype}), which has no words in an artifact")
+    if _is_key(leaf):
+        return np.asarray(jax.random.key_data(leaf))
     hint = f"bind it before the capture, for instance with functools.partial(f, {name.partition('[')[0]}=…)"
     if not isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic, jax.Array)) and not hasattr(
         leaf, "__jax_array__"
@@ -458,9 +463,8 @@ WRAPPERS = {
 }
 
 # Primitives whose results are their operands, one by one.
-ALIASES = frozenset(
-    ("stop_gradient", "copy", "copy_p", "device_put", "optimization_barrier", "name", "sharding_constraint", "reshard")
-)
+_ALIASES = "stop_gradient copy copy_p device_put optimization_barrier name sharding_constraint reshard"
+ALIASES = frozenset(f"{_ALIASES} random_wrap random_unwrap random_clone".split())
 
 
 @dataclasses.dataclass
@@ -469,7 +473,7 @@ class Value:
 
     shape: tuple[int, ...]
     dtype: Any
-    data: np.ndarray | None = None
+    data: Any = None
     name: str | None = None
 
 
@@ -490,6 +494,66 @@ class Step:
 
 def _abstract(aval: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=getattr(aval, "weak_type", False))
+
+
+def _platform_index(platforms: Sequence[Sequence[str] | None]) -> int:
+    """Which entry is that of the platform at hand; None stands for every other platform."""
+    here = jax.default_backend()
+    for k, names in enumerate(platforms):
+        if names is None or here in names:
+            return k
+    raise CaptureError(f"a function that depends on the platform has no branch for {here}")
+
+
+def _own_implementation(primitive: Any) -> Callable[..., Any] | None:
+    """The Python function that a primitive is evaluated by, where that is not its compilation."""
+    from jax._src import dispatch
+
+    implementation = getattr(primitive, "impl", None)
+    compiled = getattr(implementation, "func", implementation) is dispatch.apply_primitive
+    return None if compiled else implementation
+
+
+def _implementation(equation: Any) -> Any:
+    """The jaxpr of an equation whose primitive is defined by a function of JAX operations: linear solves, and the
+    primitives that other libraries bring. None for every other primitive, and where the function cannot be traced."""
+    primitive, params = equation.primitive, equation.params
+    function = _own_implementation(primitive)
+    module = getattr(getattr(function, "func", function), "__module__", None) or ""
+    if function is None or "callback" in params or primitive.name in RULES:
+        return None
+    if primitive.name != "custom_linear_solve" and module.partition(".")[0] == "jax":
+        return None
+    return _traced(functools.partial(function, **params), equation)
+
+
+def _traced(function: Callable[..., Any], equation: Any) -> Any:
+    """The closed jaxpr of a function for operands like the equation's, or None where it cannot be traced."""
+    try:
+        with equation.ctx.manager:
+            closed = jax.make_jaxpr(function)(*(_abstract(atom.aval) for atom in equation.invars))
+    except Exception:  # whatever a library's function raises on abstract values
+        return None
+    expected = [(atom.aval.shape, atom.aval.dtype) for atom in equation.outvars]
+    return closed if [(aval.shape, aval.dtype) for aval in closed.out_avals] == expected else None
+
+
+def _lowered_function(primitive: Any) -> Callable[..., Any] | None:
+    """The function of JAX operations that a primitive is compiled from, where JAX gives one (``mlir.lower_fun``)."""
+    from jax._src.interpreters import mlir
+
+    own = _own_implementation(primitive)
+    if own is not None:
+        return own
+    specific = getattr(mlir, "_platform_specific_lowerings", {}).get("cpu", {})
+    for table in (getattr(mlir, "_lowerings", {}), specific):
+        rule = table.get(primitive)
+        rule = getattr(rule, "rule", rule)
+        names = getattr(getattr(rule, "__code__", None), "co_freevars", ())
+        if "fun" in names and getattr(rule, "__qualname__", "").startswith("lower_fun."):
+            function: Callable[..., Any] = rule.__closure__[names.index("fun")].cell_contents
+            return function
+    return None
 
 
 def _unbatched_while(condition: Any, body: Any, of_cond: int, of_body: int) -> tuple[Any, Any]:
@@ -541,13 +605,16 @@ class Program:
         self.outputs = [self.inputs[k] for k in kept] + self._inline(jaxpr, consts, args, outer, cached)
 
     def _value(self, aval: Any) -> int:
-        self.values.append(Value(tuple(getattr(aval, "shape", ())), getattr(aval, "dtype", None)))
+        shape, dtype = tuple(getattr(aval, "shape", ())), getattr(aval, "dtype", None)
+        if _is_key(aval):
+            shape, dtype = (*shape, *dtype._impl.key_shape), np.dtype(np.uint32)
+        self.values.append(Value(shape, dtype))
         return len(self.values) - 1
 
     def _constant(self, original: Any, dtype: Any, literal: bool) -> int:
-        if jax.dtypes.issubdtype(dtype, jax.dtypes.extended):
-            self.values.append(Value(np.shape(original), dtype))
-            return len(self.values) - 1
+        if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+            original = jax.random.key_data(original)
+            dtype = original.dtype
         array = np.asarray(original)
         if array.dtype != dtype:  # a Python number
             array = np.array(original, dtype)
@@ -578,11 +645,21 @@ class Program:
                 outputs = self._inline(inner_jaxpr, inner_consts, inputs, source, hidden)
             elif name in ALIASES:
                 outputs = inputs
+            elif name == "platform_index":
+                outputs = [self._constant(_platform_index(equation.params["platforms"]), np.dtype(np.int32), True)]
+            elif name == "cond" and equation.params.get("branches_platforms") and self._known(inputs[0]):
+                branch = equation.params["branches"][int(self.values[inputs[0]].data)]
+                outputs = self._inline(branch.jaxpr, branch.consts, inputs[1:], source, True)
+            elif (body := _implementation(equation)) is not None:
+                outputs = self._inline(body.jaxpr, body.consts, inputs, source, True)
             else:
                 outputs = [self._value(var.aval) for var in equation.outvars]
                 self._step(equation, inputs, outputs, source, cached)
             env.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
+
+    def _known(self, value: int) -> bool:
+        return self.values[value].data is not None
 
     def _step(self, equation: Any, inputs: list[int], outputs: list[int], source: Source | None, cached: bool) -> None:
         """Append the step of an equation; of control flow with its bodies, as the operation's regions take them."""
@@ -1683,6 +1760,96 @@ def _convolution(b: Builder, ins: list[int], params: Mapping[str, Any], outs: li
     return [b.convert(convolved, dtype)]
 
 
+# Random numbers: JAX's own generators, traced into operations on integers.
+
+
+def _prng() -> Any:
+    """JAX's module of key arrays, which has moved."""
+    try:
+        return importlib.import_module("jax._src.random.prng")
+    except ImportError:
+        return importlib.import_module("jax._src.prng")
+
+
+_OF_KEYS = frozenset(("random_split", "random_fold_in", "random_bits"))
+"""Primitives with rules that take key arrays; others move keys, and do so with the keys' data."""
+
+
+@_rule("random_seed")
+def _random_seed(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> Expansion:
+    return Expansion(lambda seeds: _prng().random_seed_impl_base(seeds, impl=params["impl"]))
+
+
+@_rule("random_split")
+def _random_split(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> Expansion:
+    def function(keys: Any) -> Any:
+        data = jax.random.key_data(keys)
+        return _prng().random_split_impl_base(keys.dtype._impl, data, keys.ndim, shape=params["shape"])
+
+    return Expansion(function)
+
+
+@_rule("random_fold_in")
+def _random_fold_in(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> Expansion:
+    def function(keys: Any, messages: Any) -> Any:
+        data = jax.random.key_data(keys)
+        return _prng().random_fold_in_impl_base(keys.dtype._impl, data, messages, keys.shape)
+
+    return Expansion(function)
+
+
+@_rule("random_bits")
+def _random_bits(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> Expansion:
+    def function(keys: Any) -> Any:
+        data = jax.random.key_data(keys)
+        return _prng().random_bits_impl_base(keys.dtype._impl, data, keys.ndim, **params)
+
+    return Expansion(function)
+
+
+@_rule("iota_2x32_shape")
+def _iota_2x32_shape(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    """The high and the low half of each element's row-major number."""
+    shape, dtype = outs[0]
+    size = int(np.prod(shape, dtype=object))
+    if size > 1 << 32:
+        raise _Inexpressible(f"{size} elements are numbered with more than 32 bits")
+    numbers = b.reshape(b.emit("iota", [], (size,), dtype, iota_dimension=0), shape)
+    return [b.broadcast(b.scalar(0, dtype), shape), numbers]
+
+
+def _on_key_data(equation: Any) -> Callable[..., Any]:
+    """An equation that moves keys, as a function that does the same with the data of each key, along the last axis."""
+    of_keys = [_is_key(atom.aval) for atom in equation.invars]
+    if not all(_is_key(atom.aval) and len(atom.aval.dtype._impl.key_shape) == 1 for atom in equation.outvars):
+        raise _Inexpressible("it computes with keys themselves")
+
+    def function(*values: Any) -> Any:
+        data = [jax.random.key_data(x) if key else x for x, key in zip(values, of_keys, strict=True)]
+        axes = tuple(-1 if key else None for key in of_keys)
+        bind = functools.partial(equation.primitive.bind, **equation.params)
+        return jax.vmap(bind, in_axes=axes, out_axes=-1)(*data)
+
+    return function
+
+
+@_rule("cumlogsumexp")
+def _cumlogsumexp(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> Expansion:
+    axis, reverse = int(params["axis"]), bool(params["reverse"])
+
+    def function(x: Any) -> Any:
+        rows = jax.numpy.moveaxis(x, axis, 0)
+        start = lax.full(rows.shape[1:], -np.inf, x.dtype)
+
+        def step(total: Any, row: Any) -> Any:
+            total = jax.numpy.logaddexp(total, row)
+            return total, total
+
+        return jax.numpy.moveaxis(lax.scan(step, start, rows, reverse=reverse)[1], 0, axis)
+
+    return Expansion(function)
+
+
 # ---- from steps to nodes --------------------------------------------------------------------------------------------
 
 
@@ -1747,10 +1914,7 @@ class Graph:
         """The node of a value; a constant gets its node where it is used first."""
         if value not in self._refs:
             constant = self.program.values[value]
-            if constant.data is None:  # a random key
-                self._refs[value] = self._input(value, None)
-            else:
-                self._refs[value] = self.builder.constant(constant.data, constant.name)
+            self._refs[value] = self.builder.constant(constant.data, constant.name)
         return self._refs[value]
 
     def _type(self, value: int) -> Type:
@@ -1766,9 +1930,7 @@ class Graph:
             self._emit_control(step)
             return
         try:
-            rule = RULES.get(step.primitive)
-            if rule is None:
-                raise _Inexpressible("there is no operation for this primitive")
+            rule = self._rule(step)
             types_out = [self._type(value) for value in step.outputs]
             for value in step.inputs:
                 self._type(value)
@@ -1782,6 +1944,20 @@ class Graph:
             self._report(step, str(error))
             for value in step.outputs:
                 self._refs[value] = self._input(value, None)
+
+    def _rule(self, step: Step) -> Rule:
+        """The rule of a step's primitive: its own, else that of its definition by JAX operations."""
+        equation = step.equation
+        keys = any(_is_key(atom.aval) for atom in equation.invars)
+        if keys and step.primitive in RULES and step.primitive not in _OF_KEYS:
+            return lambda b, ins, params, outs: Expansion(_on_key_data(equation))
+        if step.primitive in RULES:
+            return RULES[step.primitive]
+        function = None if "callback" in equation.params else _lowered_function(equation.primitive)
+        body = None if function is None else _traced(functools.partial(function, **equation.params), equation)
+        if body is None:
+            raise _Inexpressible("there is no operation for this primitive")
+        return lambda b, ins, params, outs: Expansion(jax_core.jaxpr_as_fun(body))
 
     def _expand(self, step: Step, function: Callable[..., Any], operands: Sequence[int]) -> list[int]:
         """The nodes of a function of the operands, in the place of an equation."""
@@ -1855,7 +2031,13 @@ def _evaluate(program: Program, inputs: Sequence[Any], everything: bool) -> dict
 
 def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Sequence[Any]:
     equation = step.equation
-    if step.primitive in BROADCASTING:
+    keys = [atom.aval.dtype._impl if _is_key(atom.aval) else None for atom in equation.invars]
+    if any(keys):
+        wrap = _prng().random_wrap
+        operands = [
+            x if impl is None else wrap(jax.numpy.asarray(x), impl=impl) for x, impl in zip(operands, keys, strict=True)
+        ]
+    elif step.primitive in BROADCASTING:
         operands = [_broadcast_value(x, program.values[step.outputs[0]].shape) for x in operands]
     try:
         results = equation.primitive.bind(*operands, **equation.params)
@@ -1864,7 +2046,8 @@ def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Seq
         raise CaptureError(
             f"JAX cannot evaluate {step.primitive}{place} by itself on this platform: {str(error).splitlines()[0]}"
         ) from error
-    return results if equation.primitive.multiple_results else [results]
+    several = results if equation.primitive.multiple_results else [results]
+    return [jax.random.key_data(result) if _is_key(result) else result for result in several]
 
 
 def _results(program: Program, inputs: Sequence[Any]) -> list[Any]:
@@ -1993,7 +2176,8 @@ def _flags() -> dict[str, bool | int | str]:
 
 
 def _compiled_outputs(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-    return list(jax.tree_util.tree_leaves(jax.jit(fn)(*args, **kwargs)))
+    leaves = jax.tree_util.tree_leaves(jax.jit(fn)(*args, **kwargs))
+    return [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in leaves]
 
 
 def _trace(graph: Graph, values: Mapping[int, Any]) -> list[dict[str, Any]]:
