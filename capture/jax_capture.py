@@ -1469,12 +1469,42 @@ _SCATTERS = {
 }
 
 
+def _scattered_by_steps(params: Mapping[str, Any]) -> Callable[..., Any]:
+    """A scatter whose update is any function of the element and the update: window after window in row-major order."""
+    numbers, mode = params["dimension_numbers"], params["mode"]
+    if numbers.operand_batching_dims:
+        raise _Inexpressible("its update is a function of its own, and it has batching dimensions")
+    body = jax_core.ClosedJaxpr(params["update_jaxpr"], params["update_consts"])
+    combine = jax_core.jaxpr_as_fun(body)
+
+    def function(operand: Any, indices: Any, updates: Any) -> Any:
+        window_axes = numbers.update_window_dims
+        around = [axis for axis in range(updates.ndim) if axis not in window_axes]
+        window = [updates.shape[axis] for axis in window_axes]
+        sizes = iter(window)
+        slices = [1 if axis in numbers.inserted_window_dims else next(sizes) for axis in range(operand.ndim)]
+        axes = tuple(range(len(window)))
+        of_one = lax.ScatterDimensionNumbers(axes, numbers.inserted_window_dims, numbers.scatter_dims_to_operand_dims)
+        reading = lax.GatherDimensionNumbers(axes, numbers.inserted_window_dims, numbers.scatter_dims_to_operand_dims)
+        rows = lax.transpose(updates, (*around, *window_axes)).reshape(-1, *window)
+
+        def step(result: Any, row: Any) -> Any:
+            place, update = row
+            old = lax.gather(result, place, reading, slices, mode="clip")
+            new = jax.vmap(lambda x, y: combine(x, y)[0])(old.reshape(-1), update.reshape(-1)).reshape(window)
+            return lax.scatter(result, place, new, of_one, mode=mode), None
+
+        return lax.scan(step, operand, (indices.reshape(-1, indices.shape[-1]), rows))[0]
+
+    return function
+
+
 def _scatter(primitive: str, reducer: str) -> Rule:
-    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int] | Expansion:
         operand, indices, updates = ins
         numbers, (shape, dtype) = params["dimension_numbers"], outs[0]
         if primitive == "scatter" and params.get("update_jaxpr") is not None:
-            raise _Inexpressible("its update is not one of replace, add, subtract, multiply, minimum and maximum")
+            return Expansion(_scattered_by_steps(params))
         if primitive == "scatter-sub":
             updates = b.emit("negate", [updates], b.shape(updates), dtype)
         of_bool = {"add": "maximum", "multiply": "minimum"}

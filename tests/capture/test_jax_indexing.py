@@ -100,6 +100,14 @@ def test_repeated_additions_round_at_every_step(dtype: str) -> None:
     expect_words(lambda u, i: jnp.zeros((4, 3), u.dtype).at[i].add(u), updates, places)
 
 
+def test_updates_by_any_function() -> None:
+    unique = np.array([2, 0], np.int32)
+    expect_words(lambda x, i: x.at[i].apply(lambda v: v * v + 1), X, unique)
+    expect_words(lambda x, i: x.at[:, i + 1].apply(jnp.negative), X, unique)
+    expect_words(lambda x, i: x.at[i + 2].apply(jnp.abs, mode="drop"), X, unique)
+    expect_words(lambda x, i: x.at[i[0], i[1]].apply(lambda v: v / 2), X, unique)
+
+
 def test_the_operations_are_the_ones_meant() -> None:
     assert ops(capture.export(lambda x: x[1, 2], X)) == ["slice", "reshape"]
     assert "dynamic_slice" in ops(capture.export(lambda x, i: x[i], X, np.int32(1)))
