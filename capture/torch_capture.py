@@ -1503,25 +1503,55 @@ def _normalised_by_channel(w: Writer, a: Any, value: Value, mean: Value, inverse
     return w.convert(result, a.input.dtype)
 
 
-@rule("_native_batch_norm_legit_no_training.default", "native_batch_norm.default")
+def _batch_moments(w: Writer, value: Value, eps: float) -> tuple[Value, Value, Value]:
+    """Mean, sum of squared distances and 1 / sqrt(var + eps) of each channel, in float64.
+
+    native/Normalization.cpp, batch_norm_cpu_update_stats_template, accumulates in at::acc_type, double on the CPU.
+    """
+    wide = w.convert(value, "float64")
+    axes = [axis for axis in range(value.rank) if axis != 1]
+    count = value.size // max(1, value.shape[1])
+    total = w.reduce(wide, "add", axes)
+    mean = w.op("divide", total, w.full(count, total))
+    centred = w.op("subtract", wide, w.along(mean, wide.shape, [1]))
+    squares = w.reduce(w.op("multiply", centred, centred), "add", axes)
+    variance = w.op("divide", squares, w.full(count, squares))
+    deviation = w.op("sqrt", w.op("add", variance, w.full(eps, variance)))
+    return mean, squares, w.op("divide", w.full(1.0, deviation), deviation)
+
+
+@rule(
+    "_native_batch_norm_legit_no_training.default",
+    "native_batch_norm.default",
+    "_native_batch_norm_legit_functional.default",
+    "_native_batch_norm_legit.no_stats",
+)
 def _batch_norm(w: Writer, a: Any) -> list[Value | None]:
-    """By the running statistics: inverse = 1 / sqrt(var + eps); 16-bit formats in float32."""
-    if getattr(a, "training", False):
-        raise _Refused("in training it changes its statistics; call .eval() first")
+    """By the running statistics: inverse = 1 / sqrt(var + eps); in training by those of the batch, which also move
+    the running ones: momentum * new + (1 - momentum) * old, with the unbiased variance. 16-bit formats in float32."""
     (value,), _ = w.in_float32(a.input.dtype, [a.input], a.input.shape)
-    mean, variance = (w.convert(x, value.dtype) for x in (a.running_mean, a.running_var))
+    running = [getattr(a, name, None) for name in ("running_mean", "running_var")]
+    if getattr(a, "training", False):
+        if len(w.out) == 3 and any(running):
+            raise _Refused("it changes its statistics in place")
+        wide_mean, squares, wide_inverse = _batch_moments(w, value, a.eps)
+        mean, inverse = (w.convert(x, value.dtype) for x in (wide_mean, wide_inverse))
+        saved: list[Value | None] = [
+            w.convert(x, dtype) for x, (_, dtype) in zip((mean, inverse), w.out[1:], strict=False)
+        ]
+        if len(w.out) == 5:
+            count = value.size // max(1, value.shape[1])
+            unbiased = w.op("divide", squares, w.full(count - 1, squares))
+            for new, old in zip((wide_mean, unbiased), running, strict=True):
+                moved = w.op("multiply", new, w.full(a.momentum, new))
+                held = w.op("multiply", w.convert(old, "float64"), w.full(1 - a.momentum, new))
+                saved.append(w.convert(w.op("add", moved, held), old.dtype))
+        return [_normalised_by_channel(w, a, value, mean, inverse), *saved]
+    mean, variance = (w.convert(x, value.dtype) for x in running)
     deviation = w.op("sqrt", w.op("add", variance, w.full(a.eps, variance)))
     inverse = w.op("divide", w.full(1.0, deviation), deviation)
-    return [_normalised_by_channel(w, a, value, mean, inverse), None, None]
-
-
-@rule("_native_batch_norm_legit.no_stats")
-def _instance_norm(w: Writer, a: Any) -> list[Value | None]:
-    """By the mean and variance of the batch, over every axis but that of the channels."""
-    (value,), _ = w.in_float32(a.input.dtype, [a.input], a.input.shape)
-    axes = [axis for axis in range(value.rank) if axis != 1]
-    mean, inverse = (w.reshape(x, [value.shape[1]]) for x in _moments(w, value, axes, a.eps))
-    return [_normalised_by_channel(w, a, value, mean, inverse), None, None]
+    kept_as_they_are: list[Value | None] = [*running] if len(w.out) == 5 else []
+    return [_normalised_by_channel(w, a, value, mean, inverse), None, None, *kept_as_they_are]
 
 
 @rule("gelu.default")
@@ -2770,6 +2800,10 @@ class _Traced:
     outputs: list[torch.fx.Node]
     problems: list[Problem]
     tracer: str
+    positions: list[int] | None = None
+    """Where each of ``outputs`` stands in what the FX graph returns; None: as they come."""
+    changed: tuple[str, ...] = ()
+    """Names of the tensors that the function changes in place; their new values are the last of ``outputs``."""
 
 
 @contextlib.contextmanager
@@ -2819,10 +2853,10 @@ def _math_attention() -> Iterator[None]:
         yield
 
 
-def _trace(flat: _Flat, tensors: Sequence[torch.Tensor]) -> _Traced:
+def _trace(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str]) -> _Traced:
     """torch.export with decompositions; where it cannot trace (gradients), make_fx on the real tensors."""
     attempts: list[Callable[[], _Traced]] = [
-        lambda: _trace_export(flat, tensors),
+        lambda: _trace_export(flat, tensors, names),
         lambda: _trace_make_fx(flat, tensors, functionalize=True),
         lambda: _trace_make_fx(flat, tensors, functionalize=False),
     ]
@@ -2846,7 +2880,7 @@ def _trace(flat: _Flat, tensors: Sequence[torch.Tensor]) -> _Traced:
     raise CaptureError(f"torch cannot trace the function: {_one_line(first)}{_place(first)}") from first
 
 
-def _trace_export(flat: _Flat, tensors: Sequence[torch.Tensor]) -> _Traced:
+def _trace_export(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str]) -> _Traced:
     with torch.no_grad():
         program = torch.export.export(flat, tuple(tensors), strict=False).run_decompositions(decompositions())
     known, specs = flat.names(), iter(program.graph_signature.input_specs)
@@ -2867,15 +2901,29 @@ def _trace_export(flat: _Flat, tensors: Sequence[torch.Tensor]) -> _Traced:
             raise UnsupportedError([Problem(f"{spec.kind.name.lower()} {spec.target}")])
         literal = spec.target.rsplit(".", 1)[-1].startswith("lifted_tensor")
         constants[node] = tensor, known.get(_identity(tensor), None if literal else flat.plain(spec.target))
-    outputs, problems = [], []
     (returned,) = next(iter(reversed(program.graph.nodes))).args
-    for spec, node in zip(program.graph_signature.output_specs, returned, strict=True):
-        if spec.kind.name == "USER_OUTPUT":
-            outputs.append(node)
-        elif spec.kind.name != "TOKEN":
-            reason = "the function changes this tensor in place; call .eval() first, or return the new value"
-            problems.append(Problem(spec.kind.name.lower(), flat.plain(str(spec.target)), None, reason))
-    return _Traced(program.graph_module, inputs, constants, outputs, problems, "torch.export")
+    results: list[tuple[int, torch.fx.Node]] = []
+    changes: list[tuple[int, torch.fx.Node, str]] = []
+    problems = []
+    arguments = {node.name: name for node, name in zip(inputs, names, strict=True)}
+    for k, (spec, node) in enumerate(zip(program.graph_signature.output_specs, returned, strict=True)):
+        kind, target = spec.kind.name, str(spec.target)
+        if kind == "USER_OUTPUT":
+            results.append((k, node))
+        elif kind in ("BUFFER_MUTATION", "USER_INPUT_MUTATION", "PARAMETER_MUTATION"):
+            changes.append((k, node, arguments.get(target) or flat.plain(target)))
+        elif kind != "TOKEN":
+            problems.append(Problem(kind.lower(), flat.plain(target)))
+    return _Traced(
+        program.graph_module,
+        inputs,
+        constants,
+        [node for _, node in results] + [node for _, node, _ in changes],
+        problems,
+        "torch.export",
+        [k for k, _ in results] + [k for k, _, _ in changes],
+        tuple(name for _, _, name in changes),
+    )
 
 
 def _trace_make_fx(flat: _Flat, tensors: Sequence[torch.Tensor], functionalize: bool) -> _Traced:
@@ -3033,6 +3081,10 @@ class _Lowering:
     def run(self, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> None:
         for node, name, tensor in zip(self.traced.inputs, names, tensors, strict=True):
             self.values[node] = self.writer.input(name, tensor)
+        self.walk()
+
+    def walk(self) -> None:
+        """Write the nodes of the graph in their order, its inputs being written."""
         for node in self.traced.module.graph.nodes:
             if node.op == "call_function":
                 self.writer.source = _node_source(node)
@@ -3091,6 +3143,10 @@ class _Lowering:
             if results[index] is None:
                 raise _Refused(f"result {index} of {source.name} is not written")
             return results[index]
+        region = _REGIONS.get(getattr(node.target, "__name__", ""))
+        if region is not None and not hasattr(node.target, "_schema"):
+            self.writer.out = _out_types(node)
+            return region(self, *node.args)
         write = RULES.get(str(node.target))
         if write is None:
             raise _Refused("" if not _is_number(node) else "it computes a number from the values of a tensor")
@@ -3114,6 +3170,92 @@ class _Lowering:
             if value is not None and (value.shape, value.dtype) != expected:
                 raise CaptureError(f"the rule of {node.target} gives {value}, torch gives {expected}")
         return result
+
+
+def _region(outer: _Lowering, node: Any, types: Sequence[Value], order: Sequence[int], also: Sequence[int] = ()) -> Any:
+    """The body of a subgraph: ``types`` are those of its placeholders, which become inputs in the given order;
+    ``also`` names placeholders that it returns behind its own results."""
+    module = getattr(outer.traced.module, node.target)
+    inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
+    constants = {}
+    for n in module.graph.nodes:
+        tensor = getattr(module, n.target, None) if n.op == "get_attr" else None
+        if isinstance(tensor, torch.Tensor):
+            constants[n] = tensor, None
+    (returned,) = next(iter(reversed(module.graph.nodes))).args
+    outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    lowering = _Lowering(_Traced(module, inputs, constants, outputs, [], ""))
+    for k in order:
+        value = types[k]
+        lowering.values[inputs[k]] = lowering.writer.emit("input", (), value.shape, value.dtype)
+        lowering.writer.nodes[-1]["name"] = inputs[k].name
+    lowering.walk()
+    outer.problems += lowering.problems
+    if lowering.problems:
+        raise _Refused("an operator inside it is not supported")
+    results = [lowering._argument(output) for output in outputs] + [lowering.values[inputs[k]] for k in also]
+    if not all(isinstance(result, Value) for result in results):
+        raise _Refused("it returns something that is not a tensor")
+    return _body(lowering.writer.nodes, [result.ref for result in results])
+
+
+def _operands(outer: _Lowering, nodes: Sequence[Any]) -> list[Value]:
+    values = [outer._argument(node) for node in nodes]
+    if not all(isinstance(value, Value) for value in values):
+        raise _Refused("an operand is a number, not a tensor")
+    return values
+
+
+def _cond(outer: _Lowering, pred: Any, on_true: Any, on_false: Any, operands: Sequence[Any] = ()) -> Any:
+    w, values = outer.writer, _operands(outer, operands)
+    (chosen,) = _operands(outer, [pred])
+    index = w.reshape(w.convert(chosen, "bool"), ())
+    everything = range(len(values))
+    regions = [_region(outer, branch, values, everything) for branch in (on_false, on_true)]
+    return w.emit_several("case", [index, *values], w.out, regions)
+
+
+def _while_loop(outer: _Lowering, cond: Any, body: Any, carried: Sequence[Any], more: Sequence[Any] = ()) -> Any:
+    """What the loop reads but does not change is carried along too."""
+    values = _operands(outer, [*carried, *more])
+    everything = range(len(values))
+    regions = [
+        _region(outer, cond, values, everything),
+        _region(outer, body, values, everything, everything[len(carried) :]),
+    ]
+    results = outer.writer.emit_several("while", values, [(v.shape, v.dtype) for v in values], regions)
+    return results[: len(carried)]
+
+
+def _scan(outer: _Lowering, body: Any, init: Sequence[Any], stacked: Sequence[Any], more: Sequence[Any] = ()) -> Any:
+    """Operands in the artifact's order: what every step gets, what it carries on, what it gets a slice of."""
+    carried, whole, fixed = (_operands(outer, nodes) for nodes in (init, stacked, more))
+    slices = [Value(-1, value.shape[1:], value.dtype) for value in whole]
+    types = [*carried, *slices, *fixed]
+    split = len(carried) + len(slices)
+    order = [*range(split, len(types)), *range(split)]
+    return outer.writer.emit_several(
+        "scan",
+        [*fixed, *carried, *whole],
+        outer.writer.out,
+        [_region(outer, body, types, order)],
+        length=whole[0].shape[0],
+        num_consts=len(fixed),
+        num_carry=len(carried),
+    )
+
+
+def _map(outer: _Lowering, body: Any, stacked: Sequence[Any], more: Sequence[Any] = ()) -> Any:
+    return _scan(outer, body, (), stacked, more)
+
+
+_REGIONS: dict[str, Callable[..., Any]] = {
+    "cond": _cond,
+    "while_loop": _while_loop,
+    "scan": _scan,
+    "map_impl": _map,
+}
+"""Higher-order operators: each writes a node with regions, and gives its results."""
 
 
 class _Recorder(torch.fx.Interpreter):
@@ -3186,6 +3328,8 @@ def export(
     Arguments and results are tensors in nested lists, tuples, dicts, named tuples, and classes registered as pytrees.
     Arguments that are not tensors are fixed: they stand as null in the tree of inputs, and in the producer's flags.
     Parameters, buffers and tensors that the function closes over become constants under their names.
+    Where the function changes a buffer or an argument in place (the statistics of a batch norm in training), the
+    artifact returns the pair of its result and a dict of the new values by name.
 
     ``trace`` records the value of every node too. The recorded outputs are those of the traced graph, evaluated
     operator by operator; with ``compile`` they are those of ``torch.compile(fn)``.
@@ -3208,8 +3352,15 @@ def export(
     values = [leaf.value.detach() for leaf in tensors]
 
     flat = _Flat(fn, args, kwargs)
-    traced = _trace(flat, values)
+    traced = _trace(flat, values, [leaf.path for leaf in tensors])
     output_tree, results = flat.kept.result
+    if traced.changed:
+        if compile:
+            raise CaptureError(f"with compile, the new value of {traced.changed[0]} is not recorded; return it")
+        count = sum(map(_is_result, results))
+        state = [[key, count + k] for k, key in enumerate(traced.changed)]
+        output_tree = {"tuple": [output_tree, {"dict": state}]}
+        results = [*results, *(node.meta["val"] for node in traced.outputs[-len(traced.changed) :])]
     lowering = _Lowering(traced)
     lowering.run([leaf.path for leaf in tensors], values)
     returned = _returned(lowering, results)
@@ -3291,8 +3442,9 @@ def _record(
     with torch.no_grad(), _quiet():
         result = _Recorder(lowering.traced.module, seen).run(*placeholders)
     flat = list(result) if isinstance(result, (list, tuple)) else [result]
-    skipped = len(flat) - len(lowering.traced.outputs)
-    return [tensor.detach() for tensor in flat[skipped:]], traces
+    positions = lowering.traced.positions
+    chosen = flat if positions is None else [flat[k] for k in positions]
+    return [tensor.detach() for tensor in chosen], traces
 
 
 def _compiled(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
