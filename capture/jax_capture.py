@@ -14,6 +14,9 @@ The function is traced with ``jax.make_jaxpr``; wrappers (``jit``, ``checkpoint`
 inlined; every primitive becomes the operations that mean the same, looked up in ``RULES``. What has no rule is
 collected and raised together as one ``UnsupportedError``. Outputs are recorded by evaluating each equation by itself,
 because a compiled function fuses and rearranges arithmetic; ``compile=True`` records those of ``jax.jit`` instead.
+``scan``, ``while`` and ``cond`` become nodes with regions; to record outputs their bodies are followed equation by
+equation too. A primitive that JAX or another library defines by a function of JAX operations is read as that function.
+Random keys are recorded as their uint32 data, and the generators as the integer operations that they consist of.
 """
 
 from __future__ import annotations
@@ -864,8 +867,6 @@ _ELEMENTWISE: dict[str, str | tuple[str, tuple[str, ...]]] = {
     "mul": "multiply",
     "div": "divide",
     "rem": "remainder",
-    "max": ("maximum", _REAL),
-    "min": ("minimum", _REAL),
     "neg": "negate",
     "abs": "abs",
     "sign": "sign",
@@ -949,6 +950,29 @@ for _direction in ("eq", "ne", "ge", "gt", "le", "lt"):
     _rule(_direction, broadcasting=True)(_comparison(_direction.upper(), False))
 for _direction in ("eq", "le", "lt"):
     _rule(f"{_direction}_to", broadcasting=True)(_comparison(_direction.upper(), True))
+
+
+def _extreme(op: str, direction: str) -> Rule:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+        shape, dtype = outs[0]
+        operands = [b.broadcast(ref, shape) for ref in ins]
+        if _kind(dtype) != "complex":
+            return [b.emit(op, operands, shape, dtype)]
+        # JAX orders complex numbers by their real parts, and where these are equal by their imaginary parts.
+        real, imaginary = (
+            [b.emit(part, [ref], shape, _component(dtype)) for ref in operands] for part in ("real", "imag")
+        )
+        equal = b.emit("compare", real, shape, "bool", comparison_direction="EQ")
+        by_real = b.emit("compare", real, shape, "bool", comparison_direction=direction)
+        by_imaginary = b.emit("compare", imaginary, shape, "bool", comparison_direction=direction)
+        first = b.emit("select", [equal, by_imaginary, by_real], shape, "bool")
+        return [b.emit("select", [first, *operands], shape, dtype)]
+
+    return rule
+
+
+_rule("max", broadcasting=True)(_extreme("maximum", "GT"))
+_rule("min", broadcasting=True)(_extreme("minimum", "LT"))
 
 
 @_rule("pow", broadcasting=True)
@@ -1445,7 +1469,7 @@ def _gather(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Ty
     # What is promised to be in bounds is clamped, as XLA's gather does.
     modes = {"PROMISE_IN_BOUNDS": "clip", "CLIP": "clip", "FILL_OR_DROP": "fill"}
     mode = _index_mode(params["mode"], modes)
-    fill = {"fill_value": tensor(_fill_value(dtype, params["fill_value"]))} if mode == "fill" else {}
+    fill: dict[str, Any] = {"fill_value": tensor(_fill_value(dtype, params["fill_value"]))} if mode == "fill" else {}
     attrs: dict[str, Any] = {
         "offset_dims": numbers.offset_dims,
         "collapsed_slice_dims": numbers.collapsed_slice_dims,
@@ -1568,7 +1592,7 @@ def _approx_top_k(b: Builder, ins: list[int], params: Mapping[str, Any], outs: l
         raise _Inexpressible("it keeps more than k elements")
     places = b.emit("iota", [], sizes, index_dtype, iota_dimension=axis)
     types = [(sizes, dtype), (sizes, index_dtype)]
-    direction = {"descending": True} if params["is_max_k"] else {}
+    direction: dict[str, Any] = {"descending": True} if params["is_max_k"] else {}
     ordered = b.emit_several("sort", [ins[0], places], types, dimension=axis, **direction)
     return [_part(b, ref, axis, 0, shape[axis]) for ref in ordered]
 
@@ -1580,7 +1604,7 @@ _XLA_TILE = 16
 
 
 def _cumulative(b: Builder, operand: int, axis: int, reducer: str, reverse: bool) -> int:
-    attrs = {"reverse": True} if reverse else {}
+    attrs: dict[str, Any] = {"reverse": True} if reverse else {}
     return b.emit("cumulative", [operand], b.shape(operand), b.dtype(operand), reducer=reducer, dimension=axis, **attrs)
 
 
@@ -1705,8 +1729,10 @@ def _folded_windows(params: Mapping[str, Any], count: int) -> Callable[..., Any]
             part = functools.partial(lax.slice, start_indices=starts, limit_indices=limits, strides=strides)
             flat = [x.reshape(-1) for x in (*totals, *map(part, padded))]
             made = [x.reshape(sizes) for x in jax.vmap(lambda *pair: combine(*pair))(*flat)]
-            chosen = None if whole else part(inside)
-            totals = [x if whole else lax.select(chosen, x, old) for x, old in zip(made, totals, strict=True)]
+            if not whole:
+                chosen = part(inside)
+                made = [lax.select(chosen, x, old) for x, old in zip(made, totals, strict=True)]
+            totals = made
         return totals
 
     return function
@@ -2009,7 +2035,8 @@ class Graph:
             self._refs.update((value, self._input(value, None)) for value in step.outputs)
             return
         params = step.equation.params
-        op, types, attrs = step.primitive, [self._type(value) for value in step.outputs], {}
+        op, types = step.primitive, [self._type(value) for value in step.outputs]
+        attrs: dict[str, Any] = {}
         if op == "scan":
             attrs = {key: int(params[key]) for key in ("length", "num_consts", "num_carry")}
             attrs |= {"reverse": True} if params["reverse"] else {}

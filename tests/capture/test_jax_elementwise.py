@@ -206,11 +206,18 @@ def test_complex_numbers() -> None:
         np.testing.assert_allclose(got.to_numpy(), want.to_numpy(), rtol=4e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("fn", [lax.max, lax.atan2])
-def test_what_complex_numbers_do_not_have_is_refused(fn: Callable[..., Any]) -> None:
+def test_the_greater_of_complex_numbers_is_by_real_then_imaginary_part() -> None:
+    parts = np.array([0.0, -0.0, 1, -2, np.inf, np.nan], np.float32)
+    z = np.stack(np.meshgrid(parts, parts), -1).reshape(-1, 2).copy().view(np.complex64)[:, 0]
+    pairs = [grid.reshape(-1) for grid in np.meshgrid(z, z)]
+    expect_words(lambda z, w: (lax.max(z, w), lax.min(z, w)), *pairs)
+
+
+def test_what_complex_numbers_do_not_have_is_refused() -> None:
     z = np.array([1 + 1j], np.complex64)
-    with pytest.raises(capture.UnsupportedError, match="complex64"):
-        capture.export(fn, z, z)
+    for fn in (lax.atan2, lambda z, _: lax.reduce_max_p.bind(z, axes=(0,))):
+        with pytest.raises(capture.UnsupportedError, match="complex"):
+            capture.export(fn, z, z)
 
 
 CONVERSIONS = ("bool", "int4", "uint8", *SIGNED, *UNSIGNED, *FLOATS, "complex64", "float8_e4m3fn", "float8_e5m2")
