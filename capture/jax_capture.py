@@ -1341,7 +1341,10 @@ def _reduced_by_steps(params: Mapping[str, Any], count: int) -> Callable[..., An
 def _general_reduce(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int] | Expansion:
     count = len(ins) // 2
     reducers = _body_reducers(params["jaxpr"].jaxpr, count)
-    if reducers is None:
+    ordered = ("minimum", "maximum")
+    if reducers is None or any(
+        _kind(dtype) == "complex" and reducer in ordered for (_, dtype), reducer in zip(outs, reducers, strict=True)
+    ):
         return Expansion(_reduced_by_steps(params, count))
     free = [
         _kind(dtype) in ("bool", "int", "uint") or reducer not in ("add", "multiply")

@@ -105,6 +105,8 @@ def test_reductions_from_another_start_and_by_any_body() -> None:
     expect_words(lambda x: lax.reduce(x, x[0, 0], lax.mul, (1,)), x)
     expect_words(lambda x: lax.reduce(x, np.int32(0), lambda a, b: a + 2 * b, (0, 1)), x.astype(np.int32))
     expect_words(lambda x: lax.reduce((x, x + 1), (np.float32(0), x[0, 0]), _greater, (1,)), x)
+    z = (x - 1j * x.T).astype(np.complex64)
+    expect_words(lambda z: lax.reduce(z, np.complex64(-9), lax.max, (1,)), z)
     assert "scan" in ops(capture.export(lambda x: lax.reduce(x, np.float32(1), lax.add, (0,)), x))
 
 
