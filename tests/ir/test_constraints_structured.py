@@ -1,4 +1,4 @@
-"""One ill-typed node for every numbered constraint of indexing, sorting, windows and control flow."""
+"""One ill-typed node for every numbered constraint of the families of structured operations and of special functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType, parse_dtype
 from tlir.ir.verify import type_errors, verify_structure
 
-FAMILIES = ("indexing", "sorting", "windows", "control")
+FAMILIES = ("indexing", "sorting", "windows", "control", "special")
 
 Row = tuple[str, str, dict[str, Any], tuple[Body, ...]]
 
@@ -226,6 +226,15 @@ BAD: dict[tuple[str, str], Row] = {
         (region("float32[] float32[] float32[2]", 2, 0),),
     ),
 }
+
+for _name, _operation in OPERATIONS.items():
+    if _operation.family == "special":
+        _rest = "float32[2] " * (len(_operation.operands) - 1)
+        GOOD[_name] = (f"{_rest} float32[2]", "float32[2]", {}, ())
+        BAD[_name, "C3"] = (f"{_rest} float32[2]".replace("float", "int"), "float32[2]", {}, ())
+        if _rest:
+            BAD[_name, "C1"] = (f"{_rest} float32[3]", "float32[2]", {}, ())
+            BAD[_name, "C2"] = (f"{_rest} float64[2]", "float32[2]", {}, ())
 
 
 @pytest.mark.parametrize("op", sorted(GOOD))

@@ -20,12 +20,14 @@ from tlir.floatlib.elementary_complex import UNARY as COMPLEX_UNARY
 from tlir.floatlib.elementary_complex import elementary_complex
 from tlir.floatlib.elementary_fast import applies, evaluate_fast, share_undecided
 from tlir.floatlib.elementary_scalar import BINARY, UNARY, elementary
+from tlir.floatlib.elementary_special_words import SPECIAL
 from tlir.floatlib.format import Format
 from tlir.floatlib.words import Words, broadcast, from_ints, limbs, shape_of, to_ints, word_dtype
 
 __all__ = [
     "COMPLEX_NAMES",
     "NAMES",
+    "SPECIAL_NAMES",
     "ArgumentTooLargeError",
     "ElementaryError",
     "PrecisionLimitError",
@@ -38,6 +40,9 @@ __all__ = [
 
 NAMES = (*UNARY, *BINARY)
 """The real functions."""
+
+SPECIAL_NAMES = tuple(SPECIAL)
+"""The real special functions of ``elementary_special_words``, of one to three operands."""
 
 COMPLEX_NAMES = (*COMPLEX_UNARY, *COMPLEX_BINARY, "abs")
 """The complex ones."""
@@ -53,7 +58,7 @@ Flags8 = NDArray[np.uint8]
 
 
 def evaluate(name: str, fmt: Format, *operands: Words, flags: bool = False) -> Any:
-    """The function ``name`` of ``NAMES`` at every element of the operands, which are broadcast against each other.
+    """The function ``name`` (of ``NAMES`` or ``SPECIAL_NAMES``) at every element of the operands, which broadcast.
 
     Operands and result are arrays of words (``words.word_dtype``; wider formats than 64 bits have a trailing axis of
     limbs) of any rank and size. With ``flags`` the result is (words, flags), the flags a uint8 array of

@@ -80,7 +80,7 @@ def magnitude_power(fmt: Format, sign: int, x: Dyadic, y: Dyadic) -> Result:
         return huge(fmt, sign) if grows else tiny(fmt, sign)
     if is_near_one:
         return round_near(fmt, sign, 1, 0, toward_zero=not grows)
-    root = _power_of_root(x, y)
+    root = power_of_root(x, y)
     if root is not None:
         base, exponent = root
         if base.significand == 1:
@@ -93,7 +93,7 @@ def magnitude_power(fmt: Format, sign: int, x: Dyadic, y: Dyadic) -> Result:
     )
 
 
-def _power_of_root(x: Dyadic, y: Dyadic) -> tuple[Dyadic, int] | None:
+def power_of_root(x: Dyadic, y: Dyadic) -> tuple[Dyadic, int] | None:
     """(s, N) with x**y = s**N, s dyadic with an odd significand and N an integer; None if x**y is irrational."""
     y = y.odd()
     if y.exponent >= 0:

@@ -18,6 +18,7 @@ from tlir.floatlib import elementary_trigonometric as trigonometric
 from tlir.floatlib.arb import Dyadic, Result
 from tlir.floatlib.arithmetic import nan_result
 from tlir.floatlib.elementary_exponential import invalid, pole
+from tlir.floatlib.elementary_special_words import SPECIAL
 from tlir.floatlib.elementary_trigonometric import multiple_of_pi
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import NO_FLAGS, infinity_word, round_exact, zero_result
@@ -35,9 +36,11 @@ class Unary(NamedTuple):
 
 
 def elementary(name: str, fmt: Format, *words: int) -> Result:
-    """The word and flags of the function ``name`` (a key of ``UNARY`` or ``BINARY``) at the words, rounded once.
+    """The word and flags of a function of the words, rounded once; a key of ``UNARY``, ``BINARY`` or ``SPECIAL``.
 
     KeyError for another name. ElementaryError where the function is not evaluated (see ``tlir.floatlib.arb``)."""
+    if name in SPECIAL:
+        return SPECIAL[name](fmt, *words)
     if name in BINARY:
         left, right = words
         return BINARY[name](fmt, left, right)

@@ -18,6 +18,7 @@ from tlir.backends.reference import (
     reduction,
     shape,
     sorting,
+    special,
     windows,
 )
 from tlir.backends.reference.control import REGION_EVALUATORS
@@ -27,7 +28,19 @@ from tlir.floatlib.arrays import FloatEnvironmentError, ensure_gradual_underflow
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.tensor import Tensor
 
-FAMILIES = (data, arithmetic, elementary, logic, complex_numbers, shape, reduction, contraction, indexing, windows)
+FAMILIES = (
+    data,
+    arithmetic,
+    elementary,
+    special,
+    logic,
+    complex_numbers,
+    shape,
+    reduction,
+    contraction,
+    indexing,
+    windows,
+)
 
 EVALUATORS: dict[str, Evaluator] = {
     name: function for family in FAMILIES for name, function in family.EVALUATORS.items()

@@ -14,6 +14,7 @@ from tlir.ir.ops import (
     reduction,
     shape,
     sorting,
+    special,
     windows,
 )
 from tlir.ir.ops.attributes import Accumulate
@@ -23,6 +24,7 @@ FAMILIES = (
     data,
     arithmetic,
     elementary,
+    special,
     logic,
     complex_numbers,
     shape,
