@@ -2604,6 +2604,103 @@ def _mode(w: Writer, a: Any) -> list[Value | None]:
     return [w.reshape(x, shape) for x, (shape, _) in zip(found, w.out, strict=True)]
 
 
+# ---- rules: interpolation
+
+
+def _resized(a: Any, sizes: Sequence[int], places: Sequence[int]) -> list[float]:
+    """The distance of source positions per axis: 1 / the scale where one was given, otherwise in / out; with
+    align_corners (in - 1) / (out - 1). native/UpSample.h, area_pixel_compute_scale."""
+    given = getattr(a, "scale_factors", None)
+    if given is None:
+        names = ("scales", "scales_d", "scales_h", "scales_w")
+        given = [getattr(a, name) for name in names if hasattr(a, name)]
+    given = list(given) if given else [None] * len(sizes)
+    result = []
+    for scale, size, count in zip(given, sizes, places, strict=True):
+        if getattr(a, "align_corners", False):
+            result.append((size - 1) / (count - 1) if count > 1 else 0.0)
+        else:
+            result.append(1.0 / scale if scale else size / count)
+    return result
+
+
+def _taps(kind: str, scale: float, size: int, count: int, align: bool, real: Any) -> tuple[Any, Any]:
+    """[count, taps] source indices and weights of an axis, in the arithmetic of the format ``real``.
+
+    native/UpSample.h: area_pixel_compute_source_index, compute_source_index_and_lambda, get_cubic_upsample_coefficients
+    with A = -0.75; nearest: floor(i * scale), exact: floor((i + 0.5) * scale).
+    """
+    step, place = real(scale), np.arange(count).astype(real)
+    half, one = real(0.5), real(1)
+    if kind in ("nearest", "exact"):
+        position = np.floor((place + (half if kind == "exact" else real(0))) * step)
+        return np.minimum(position.astype(np.int64), size - 1)[:, None], None
+    position = step * place if align else step * (place + half) - half
+    if kind == "linear":
+        position = np.maximum(position, real(0))
+        low = np.minimum(position.astype(np.int64), size - 1)
+        t = np.minimum(np.maximum(position - low.astype(real), real(0)), one)
+        return np.stack([low, np.minimum(low + 1, size - 1)], 1), np.stack([one - t, t], 1)
+    low = np.floor(position).astype(np.int64)
+    t = position - low.astype(real)
+    a = real(-0.75)
+
+    def near(x: Any) -> Any:
+        return ((a + real(2)) * x - (a + real(3))) * x * x + one
+
+    def far(x: Any) -> Any:
+        return ((a * x - real(5) * a) * x + real(8) * a) * x - real(4) * a
+
+    indices = np.clip(low[:, None] + np.arange(-1, 3), 0, size - 1)
+    return indices, np.stack([far(t + one), near(t), near(one - t), far(one - t + one)], 1)
+
+
+def _upsample(kind: str, count: int) -> Rule:
+    def write(w: Writer, a: Any) -> Value:
+        """Each axis in turn, the last first: the sum of the taps by their weights; 16-bit formats in float32."""
+        shape, dtype = w.out[0]
+        source = a.input if hasattr(a, "input") else a.self
+        lead = source.rank - count
+        scales = _resized(a, source.shape[lead:], shape[lead:])
+        value = source if kind in ("nearest", "exact") else w.in_float32(dtype, [source], source.shape)[0][0]
+        real = np.float64 if value.dtype == "float64" else np.float32
+        for axis in reversed(range(lead, source.rank)):
+            size, places = value.shape[axis], shape[axis]
+            align = getattr(a, "align_corners", False)
+            indices, weights = _taps(kind, scales[axis - lead], size, places, align, real)
+            if not math.prod(shape):
+                return w.broadcast(w.scalar(0, dtype), shape)
+            total: Value | None = None
+            for tap in range(indices.shape[1]):
+                index = torch.from_numpy(np.ascontiguousarray(indices[:, tap : tap + 1]))
+                part = _take(w, value, w.constant(index), [axis], axis)
+                if weights is not None:
+                    weight = w.constant(torch.from_numpy(np.ascontiguousarray(weights[:, tap])))
+                    part = w.op("multiply", part, w.along(weight, part.shape, [axis]))
+                total = part if total is None else w.op("add", total, part)
+            assert total is not None
+            value = total
+        return w.convert(value, dtype)
+
+    return write
+
+
+for _name, _kind, _rank in [
+    ("upsample_nearest1d", "nearest", 1),
+    ("upsample_nearest2d", "nearest", 2),
+    ("upsample_nearest3d", "nearest", 3),
+    ("_upsample_nearest_exact1d", "exact", 1),
+    ("_upsample_nearest_exact2d", "exact", 2),
+    ("_upsample_nearest_exact3d", "exact", 3),
+    ("upsample_linear1d", "linear", 1),
+    ("upsample_bilinear2d", "linear", 2),
+    ("upsample_trilinear3d", "linear", 3),
+    ("upsample_bicubic2d", "cubic", 2),
+]:
+    for _overload in ("default", "vec"):
+        RULES[f"aten.{_name}.{_overload}"] = _upsample(_kind, _rank)
+
+
 IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default")
 """Operators that compute nothing: they check what tracing has already fixed."""
 

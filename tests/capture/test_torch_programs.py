@@ -207,7 +207,7 @@ import torch
 def predict(x, y=2.0): return (x * y).sum()
 def arguments(): return (torch.ones(3),)
 named = {"x": torch.ones(3)}
-def bad(x): return x.matrix_exp()
+def bad(x): return x.histc(3)
 """
 
 
@@ -216,7 +216,7 @@ def bad(x): return x.matrix_exp()
     [
         ("predict", "arguments", 0, ""),
         ("predict", "named", 0, ""),
-        ("bad", "arguments", 4, "aten.linalg_matrix_exp"),
+        ("bad", "arguments", 4, "aten.histc"),
         ("absent", "arguments", 2, "has no absent"),
         ("named", "arguments", 2, "not a function"),
         ("predict", None, 2, "missing 1 required"),
