@@ -523,7 +523,7 @@ def _implementation(equation: Any) -> Any:
     primitive, params = equation.primitive, equation.params
     function = _own_implementation(primitive)
     module = getattr(getattr(function, "func", function), "__module__", None) or ""
-    if function is None or "callback" in params or primitive.name in RULES:
+    if function is None or "callback" in params or equation.effects or primitive.name in RULES:
         return None
     if primitive.name != "custom_linear_solve" and module.partition(".")[0] == "jax":
         return None
@@ -2012,7 +2012,8 @@ class Graph:
             return lambda b, ins, params, outs: Expansion(_on_key_data(equation))
         if step.primitive in RULES:
             return RULES[step.primitive]
-        function = None if "callback" in equation.params else _lowered_function(equation.primitive)
+        opaque = "callback" in equation.params or equation.effects
+        function = None if opaque else _lowered_function(equation.primitive)
         body = None if function is None else _traced(functools.partial(function, **equation.params), equation)
         if body is None:
             raise _Inexpressible("there is no operation for this primitive")
