@@ -63,12 +63,7 @@ def test_the_report_counts_what_rounding_changed(tlir, tmp_path: Path) -> None:
     target = str(tmp_path / "small.json")
     source = str(GOLDEN / "jax" / "mean_and_division.json")
     report = json.loads(tlir("cast", source, "--to", "float8_e4m3", "-o", target, "--json").stdout)
-    assert (report["command"], report["file"], report["output"], report["to"]) == (
-        "cast",
-        source,
-        target,
-        "float8_e4m3",
-    )
+    assert [report[key] for key in ("file", "output", "to")] == [source, target, "float8_e4m3"]
     assert report["descriptor"]["exponent_bits"] == 4
     assert report["converts"] == {"inserted": 0, "dropped": 0, "kept": 0}
     values = {entry["place"]: entry for entry in report["constants"]}

@@ -68,7 +68,7 @@ def command(
     write_graph(changed, target, max(document.get("version", 1), lowest_version(changed)), "external" in document)
     stream = Output(sys.stderr if target is None else None)
     if as_json:
-        stream.raw(to_json({"command": "cast", "file": path, "output": target, **report.to_json()}))
+        stream.raw(to_json({"file": path, "output": target, **report.to_json()}))
         return
     _show(stream, report, target or "standard output")
 
