@@ -1,4 +1,4 @@
-"""One ill-typed node for every numbered constraint of the families of structured operations and of special functions."""
+"""One ill-typed node for every numbered constraint of structured operations and of special functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType, parse_dtype
 from tlir.ir.verify import type_errors, verify_structure
 
-FAMILIES = ("indexing", "sorting", "windows", "control", "special")
+FAMILIES = ("indexing", "sorting", "windows", "control", "special", "transforms")
 
 Row = tuple[str, str, dict[str, Any], tuple[Body, ...]]
 
@@ -124,6 +124,7 @@ GOOD: dict[str, Row] = {
     "while": (LOOP, LOOP, {}, (Body((), (), ()), Body((), (), ()))),
     "case": ("int32[] float32[]", "float32[]", {}, (region("float32[]", 0), region("float32[]", 0))),
     "scan": ("float32[] float32[] float32[4,2]", "float32[] float32[4,2]", scan(), (STEP,)),
+    "fft": ("complex64[2,4]", "complex64[2,4]", {"fft_type": "FFT", "fft_length": (4,)}, ()),
 }
 
 
@@ -225,6 +226,11 @@ BAD: dict[tuple[str, str], Row] = {
         scan(),
         (region("float32[] float32[] float32[2]", 2, 0),),
     ),
+}
+BAD |= {
+    ("fft", "C1"): ("complex64[4]", "complex64[4]", {"fft_type": "FFT", "fft_length": (1, 4)}, ()),
+    ("fft", "C2"): ("float32[4]", "float32[4]", {"fft_type": "FFT", "fft_length": (4,)}, ()),
+    ("fft", "C3"): ("complex64[4]", "float32[4]", {"fft_type": "IRFFT", "fft_length": (4,)}, ()),
 }
 
 for _name, _operation in OPERATIONS.items():

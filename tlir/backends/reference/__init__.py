@@ -19,6 +19,7 @@ from tlir.backends.reference import (
     shape,
     sorting,
     special,
+    transforms,
     windows,
 )
 from tlir.backends.reference.control import REGION_EVALUATORS
@@ -40,6 +41,7 @@ FAMILIES = (
     contraction,
     indexing,
     windows,
+    transforms,
 )
 
 EVALUATORS: dict[str, Evaluator] = {

@@ -8,6 +8,7 @@ any number of steps, so making it canonical at the end is enough.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import ml_dtypes
@@ -18,7 +19,9 @@ from tlir.backends.reference import integers
 from tlir.backends.reference.invocation import FlagRecord
 from tlir.backends.reference.layout import join, parts, tail
 from tlir.floatlib import arrays
-from tlir.floatlib.words import constant, is_nan, select
+from tlir.floatlib.convert import from_integer as float_from_integer
+from tlir.floatlib.format import Format
+from tlir.floatlib.words import constant, is_finite, is_nan, select
 from tlir.ir.tensor import Words
 from tlir.ir.types import DType
 
@@ -133,6 +136,19 @@ class SpecifiedFloats:
         self.flags.note(flags)
         return result
 
+    def real(self) -> SpecifiedFloats:
+        """The arithmetic of the parts: itself."""
+        return self
+
+    def constant(self, value: int) -> Carrier:
+        """A scalar, the integer rounded once."""
+        word, _ = float_from_integer(self.format, value)
+        return self.load(np.asarray(constant(self.format, word)))
+
+    def choose(self, mask: NDArray[np.bool_], a: Carrier, b: Carrier) -> Carrier:
+        """a where the mask is set, b elsewhere; the mask has the shape of the elements."""
+        return np.where(mask.reshape(mask.shape + (1,) * self.axes), a, b)
+
     def add(self, a: Carrier, b: Carrier) -> Carrier:
         return self._rounded(arrays.add, a, b)
 
@@ -142,8 +158,62 @@ class SpecifiedFloats:
     def multiply(self, a: Carrier, b: Carrier) -> Carrier:
         return self._rounded(arrays.multiply, a, b)
 
+    def divide(self, a: Carrier, b: Carrier) -> Carrier:
+        return self._rounded(arrays.divide, a, b)
+
+    def sqrt(self, a: Carrier) -> Carrier:
+        return self._rounded(arrays.sqrt, a)
+
     def fma(self, a: Carrier, b: Carrier, c: Carrier) -> Carrier:
         return self._rounded(arrays.fma, a, b, c)
+
+    def hypot(self, a: Carrier, b: Carrier) -> Carrier:
+        """sqrt(a*a + b*b) rounded once."""
+        words = elementary("hypot", self.format, (self.store(a), self.store(b)), self.flags)
+        return self.load(words)
+
+    def negate(self, a: Carrier) -> Carrier:
+        result: Carrier = arrays.negate(self.format, a)
+        return result
+
+    def absolute(self, a: Carrier) -> Carrier:
+        result: Carrier = arrays.absolute(self.format, a)
+        return result
+
+    def copysign(self, a: Carrier, b: Carrier) -> Carrier:
+        result: Carrier = arrays.copysign(self.format, a, b)
+        return result
+
+    def greater(self, a: Carrier, b: Carrier) -> NDArray[np.bool_]:
+        """Where a > b, false for NaN."""
+        return np.asarray(arrays.compare(self.format, a, b, "GT"))
+
+    def finite(self, a: Carrier) -> NDArray[np.bool_]:
+        return is_finite(self.format, self.store(a))
+
+    # what complex numbers have too
+
+    def conjugate(self, a: Carrier) -> Carrier:
+        return a
+
+    def parts(self, a: Carrier) -> tuple[Carrier, ...]:
+        """The real numbers that a number is made of."""
+        return (a,)
+
+    def from_real(self, a: Carrier) -> Carrier:
+        return a
+
+    def scale(self, a: Carrier, factor: Carrier) -> Carrier:
+        """a times a real number, each part rounded once."""
+        return self.multiply(a, factor)
+
+    def shrink(self, a: Carrier, divisor: Carrier) -> Carrier:
+        """a divided by a real number, each part rounded once."""
+        return self.divide(a, divisor)
+
+    def modulus(self, a: Carrier) -> Carrier:
+        """The absolute value, a real number rounded once."""
+        return self.absolute(a)
 
 
 class NativeFloats(SpecifiedFloats):
@@ -174,6 +244,24 @@ class NativeFloats(SpecifiedFloats):
 
     def multiply(self, a: Carrier, b: Carrier) -> Carrier:
         return np.multiply(a, b)
+
+    def divide(self, a: Carrier, b: Carrier) -> Carrier:
+        return np.divide(a, b)
+
+    def sqrt(self, a: Carrier) -> Carrier:
+        return np.sqrt(a)
+
+    def negate(self, a: Carrier) -> Carrier:
+        return np.negative(a)
+
+    def absolute(self, a: Carrier) -> Carrier:
+        return np.abs(a)
+
+    def copysign(self, a: Carrier, b: Carrier) -> Carrier:
+        return np.copysign(a, b)
+
+    def greater(self, a: Carrier, b: Carrier) -> NDArray[np.bool_]:
+        return np.greater(a, b)
 
     def fma(self, a: Carrier, b: Carrier, c: Carrier) -> Carrier:
         shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
@@ -208,6 +296,44 @@ class Complexes:
         pairs = zip(parts(self.dtype, a), parts(self.dtype, b), strict=True)
         return join(self.dtype, *(self.component.add(x, y) for x, y in pairs))
 
+    def real(self) -> SpecifiedFloats:
+        """The arithmetic of the parts."""
+        return self.component
+
+    def choose(self, mask: NDArray[np.bool_], a: Carrier, b: Carrier) -> Carrier:
+        return np.where(mask.reshape(mask.shape + (1,) * self.axes), a, b)
+
+    def subtract(self, a: Carrier, b: Carrier) -> Carrier:
+        pairs = zip(parts(self.dtype, a), parts(self.dtype, b), strict=True)
+        return join(self.dtype, *(self.component.subtract(x, y) for x, y in pairs))
+
+    def divide(self, a: Carrier, b: Carrier) -> Carrier:
+        """Each part of the exact quotient rounded once."""
+        words = elementary(
+            "divide", self.dtype.float_format, (self.store(a), self.store(b)), self.component.flags, True
+        )
+        return self.load(words)
+
+    def conjugate(self, a: Carrier) -> Carrier:
+        x, y = parts(self.dtype, a)
+        return join(self.dtype, x, self.component.negate(y))
+
+    def parts(self, a: Carrier) -> tuple[Carrier, ...]:
+        return parts(self.dtype, a)
+
+    def from_real(self, a: Carrier) -> Carrier:
+        """a + 0i."""
+        return join(self.dtype, a, np.broadcast_to(self.component.identity("add"), a.shape))
+
+    def scale(self, a: Carrier, factor: Carrier) -> Carrier:
+        return join(self.dtype, *(self.component.multiply(x, factor) for x in parts(self.dtype, a)))
+
+    def shrink(self, a: Carrier, divisor: Carrier) -> Carrier:
+        return join(self.dtype, *(self.component.divide(x, divisor) for x in parts(self.dtype, a)))
+
+    def modulus(self, a: Carrier) -> Carrier:
+        return self.component.hypot(*parts(self.dtype, a))
+
     def multiply(self, a: Carrier, b: Carrier) -> Carrier:
         """(a + bi)(c + di), each product and each sum rounded by itself."""
         part = self.component
@@ -220,15 +346,40 @@ class Complexes:
         raise TypeError("complex numbers have no fused multiply-add")
 
 
+def elementary(
+    name: str, fmt: Format, words: Sequence[Words], flags: FlagRecord | None, of_complex: bool = False
+) -> Any:
+    """A function of ``tlir.floatlib.elementary``, which brings in Arb and is loaded when used."""
+    from tlir.floatlib import elementary as library
+
+    function = library.evaluate_complex if of_complex else library.evaluate
+    if flags is None:
+        return function(name, fmt, *words)
+    result, raised = function(name, fmt, *words, flags=True)
+    flags.note(raised)
+    return result
+
+
 NATIVE: dict[str, Any] = {
     "float16": np.float16,
     "bfloat16": ml_dtypes.bfloat16,
     "float32": np.float32,
     "float64": np.float64,
 }
-"""dtype -> the NumPy type whose addition and multiplication round as specified. float16 and bfloat16 are computed in
+"""dtype -> the NumPy type whose arithmetic (+, -, *, /, sqrt) rounds as specified. float16 and bfloat16 are computed in
 float32 there and rounded again, which is the same as once because float32 has more than twice their precision plus two
 bits."""
+
+
+Field = SpecifiedFloats | Complexes
+"""The arithmetic of floats and of complex numbers, which divides."""
+
+
+def field(dtype: DType, flags: FlagRecord | None = None) -> Field:
+    """``numbers`` of a float or complex dtype."""
+    arithmetic = numbers(dtype, flags)
+    assert isinstance(arithmetic, (SpecifiedFloats, Complexes))
+    return arithmetic
 
 
 def numbers(dtype: DType, flags: FlagRecord | None = None) -> Numbers:

@@ -15,6 +15,7 @@ from tlir.ir.ops import (
     shape,
     sorting,
     special,
+    transforms,
     windows,
 )
 from tlir.ir.ops.attributes import Accumulate
@@ -33,6 +34,7 @@ FAMILIES = (
     indexing,
     sorting,
     windows,
+    transforms,
     control,
 )
 
