@@ -30,11 +30,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tlir.floatlib import arrays
+from tlir.floatlib import arrays, dispatch, native
 from tlir.floatlib.format import FORMATS
-from tlir.floatlib.soft import choice
+from tlir.floatlib.soft import catalog, choice, llvm, numpy_loop
 
-ROUNDS = 9
+ROUNDS = 7
 FLOAT128 = FORMATS["float128"]
 OPERATIONS = {"add": ("add", 2), "multiply": ("multiply", 2), "divide": ("divide", 2)} | {
     "sqrt": ("sqrt_", 1),
@@ -180,6 +180,45 @@ def casts() -> list[str]:
     return lines
 
 
+def ways() -> list[str]:
+    """The kernels on NumPy and compiled, without and with flags, beside the processor where it computes the words."""
+    lines = ["| ns per element | processor | NumPy | NumPy, flags | compiled | compiled, flags |"]
+    lines.append("|---|---:|---:|---:|---:|---:|")
+    size = 1 << 18
+    rng = np.random.default_rng(3)
+    real = [(rng.standard_normal(size) * 10).view(np.uint64) for _ in range(3)]
+    for name in ("float8_e4m3fn", "float16", "bfloat16", "float32", "float64", "float128"):
+        fmt = FORMATS[name]
+        if fmt == FLOAT128:
+            words = [random_words(size, rng) for _ in real]
+        else:
+            words = [arrays.convert(FORMATS["float64"], fmt, x) for x in real]
+        for operation, (_, count) in OPERATIONS.items():
+            operands = tuple(words[:count])
+            functions: Timed = {}
+            if native.is_native(fmt, operation):
+                functions["processor"] = partial(dispatch._processed, operation, fmt, operands)
+            for flags in (False, True):
+                kernel = catalog.arithmetic(operation, fmt, flags=flags)
+                functions[f"numpy {flags}"] = partial(numpy_loop.run, kernel, operands)
+                functions[f"compiled {flags}"] = partial(llvm.run, kernel, operands)
+            lines.append(row(f"{name} {operation}", medians(functions, size)))
+    for source, target in CASTS:
+        words = [arrays.convert(FORMATS["float64"], FORMATS[source], real[0])]
+        functions = {}
+        for flags in (False, True):
+            kernel = catalog.convert(FORMATS[source], FORMATS[target], flags=flags)
+            functions[f"numpy {flags}"] = partial(numpy_loop.run, kernel, tuple(words))
+            functions[f"compiled {flags}"] = partial(llvm.run, kernel, tuple(words))
+        lines.append(row(f"{source} to {target}", medians(functions, size)))
+    return lines
+
+
+def row(name: str, times: dict[str, float]) -> str:
+    columns = ("processor", "numpy False", "numpy True", "compiled False", "compiled True")
+    return f"| {name} | {' | '.join(f'{times[key]:.1f}' if key in times else '' for key in columns)} |"
+
+
 def processor() -> str:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
@@ -205,7 +244,7 @@ def main() -> None:
     choice.COMPILE_AFTER.update(dict.fromkeys(choice.COMPILE_AFTER, 0))
     with tempfile.TemporaryDirectory() as folder:
         quad = arithmetic(Path(folder))
-    small = casts()
+    small, own = casts(), ways()
     report = [
         "# Software floating point beside its peers",
         "",
@@ -222,6 +261,10 @@ def main() -> None:
         "## Casts of 1,000,000 elements",
         "",
         *small,
+        "",
+        "## The ways of computing, on 262,144 elements",
+        "",
+        *own,
     ]
     report += ["", *(f"* {name} was skipped: {reason}" for name, reason in SKIPPED.items())] if SKIPPED else []
     text = "\n".join(report) + "\n"

@@ -47,8 +47,9 @@ def test_every_word_of_sixteen_bits_to_every_named_format(source: Format, exhaus
     for k, target in enumerate([*FORMATS.values(), *others]):
         for rounding in MODES if exhaustive else [Rounding.NEAREST_EVEN, MODES[k % 6]][: 1 + (k % 3 == 0)]:
             saturate = rounding is not Rounding.NEAREST_EVEN or source == target
-            want = [conversion.convert(source, target, *row, rounding, saturate) for row in rows]
-            check(catalog.convert(source, target, rounding, True, saturate), rows, want)
+            part = rows if exhaustive or rounding is Rounding.NEAREST_EVEN else rows[k % 5 :: 5]
+            want = [conversion.convert(source, target, *row, rounding, saturate) for row in part]
+            check(catalog.convert(source, target, rounding, True, saturate), part, want)
 
 
 def near_ties(source: Format, target: Format, rng: random.Random, count: int) -> list[tuple[int]]:

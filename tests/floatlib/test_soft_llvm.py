@@ -42,7 +42,8 @@ def same(kernel: Kernel, fmt: Format, count: int = 1500) -> None:
 def test_arithmetic(fmt: Format) -> None:
     for k, operation in enumerate(OPERANDS):
         same(catalog.arithmetic(operation, fmt), fmt)
-        same(catalog.arithmetic(operation, fmt, MODES[(k + fmt.width) % 6], True), fmt)
+        if fmt.width <= 128:
+            same(catalog.arithmetic(operation, fmt, MODES[(k + fmt.width) % 6], True), fmt)
 
 
 @pytest.mark.parametrize("fmt", FORMATS_TRIED, ids=str)

