@@ -76,15 +76,9 @@ def unknown_input(name: str, names: Sequence[str]) -> UsageError:
 
 def require_unique(name: str, names: Sequence[str]) -> None:
     """UsageError TL0601 for a name of several inputs, which says none of them."""
-    positions = [str(k) for k, other in enumerate(names) if other == name]
-    if len(positions) > 1:
-        raise UsageError(
-            "TL0601",
-            f"inputs {', '.join(positions[:-1])} and {positions[-1]} are both named {name!r}"
-            if len(positions) == 2
-            else f"{len(positions)} inputs are named {name!r}",
-            hint="give them different names in the artifact, or in Python all arrays as a list",
-        )
+    if (count := names.count(name)) > 1:
+        hint = "give them different names in the artifact, or in Python all arrays as a list"
+        raise UsageError("TL0601", f"{count} inputs are named {name!r}", hint=hint)
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:

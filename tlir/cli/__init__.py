@@ -22,12 +22,17 @@ COMMANDS: dict[str, str] = {
 def main() -> NoReturn:
     """The console script ``tlir``: runs the command line and exits with its code."""
     import io
+    import os
     import sys
 
     from tlir.cli.group import tlir
 
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # closed by the caller, as by >&-: nobody wants what goes there
+            setattr(sys, name, open(os.devnull, "w", errors="backslashreplace"))  # noqa: SIM115
         # a name in an artifact may hold characters that the terminal's encoding does not have
-        if isinstance(stream, io.TextIOWrapper):
+        elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     tlir.main(prog_name="tlir")

@@ -76,13 +76,13 @@ class Output:
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[Cell]], indent: int = 0) -> None:
         """Columns under headings; one whose heading starts with ">" is aligned to the right. Columns that are empty in
-        every row are left out."""
-        kept = [k for k in range(len(headings)) if any(_plain(row[k]) for row in rows)]
+        every row are left out; without rows the headings stand alone."""
+        kept = [k for k in range(len(headings)) if not rows or any(_plain(row[k]) for row in rows)]
         titles = [headings[k].lstrip(">") for k in kept]
         right = [headings[k].startswith(">") for k in kept]
         cells = [[row[k] for k in kept] for row in rows]
         widths = [
-            max(Text(title).cell_len, *(_text(row[k]).cell_len for row in cells)) for k, title in enumerate(titles)
+            max([Text(title).cell_len, *(_text(row[k]).cell_len for row in cells)]) for k, title in enumerate(titles)
         ]
         lengths = [*widths[:-1], 0]
         start = indent + sum(lengths) + 2 * (len(widths) - 1)

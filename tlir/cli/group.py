@@ -6,18 +6,22 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import pairwise
 from typing import Any
 
 import click
 
 from tlir.cli import COMMANDS
-from tlir.errors import TlirError, UnsupportedError
+from tlir.errors import TlirError, UnsupportedError, UsageError
 
 BROKEN_PIPE = 141
 """What a shell reports of a program that ended because nobody reads its output: 128 + SIGPIPE."""
 
 INTERRUPTED = 130
+
+_ARGUMENTS = "tlir.arguments"
+"""Where the context keeps the name of the command and what follows it."""
 
 
 class LazyGroup(click.Group):
@@ -32,7 +36,14 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(COMMANDS[name]).command
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except OSError as error:
+            ctx.exit(_unwritten(error))
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        ctx.meta[_ARGUMENTS] = args
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             from difflib import get_close_matches
 
@@ -42,22 +53,48 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; every error ends here as a message on standard error and an exit code."""
+        """Run the command; every error ends here as a message on standard error and an exit code, and under --json also
+        as a JSON document on standard output."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
-        except BrokenPipeError:
-            # the interpreter flushes once more on its way out
-            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-            ctx.exit(BROKEN_PIPE)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except click.ClickException as error:
+            _print_document(ctx, UsageError("TL0901", error.format_message()))
             raise
         except Exception as error:
-            ctx.exit(report(error, debug=bool(ctx.params.get("debug"))))
+            if isinstance(error, OSError) and error.filename is None:
+                ctx.exit(_unwritten(error))
+            code = report(error, debug=bool(ctx.params.get("debug")))
+            _print_document(ctx, as_tlir_error(error))
+            ctx.exit(code)
+
+
+def _unwritten(error: OSError) -> int:
+    """The exit code where standard output cannot be written; no message where only its reader has gone."""
+    # the interpreter flushes once more on its way out
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(error, BrokenPipeError):
+        return BROKEN_PIPE
+    return report(UsageError("TL0109", f"standard output cannot be written: {error.strerror}"))
+
+
+def _print_document(ctx: click.Context, error: TlirError) -> None:
+    """The JSON document of a command that could not be carried out, if its arguments ask for JSON."""
+    arguments = ctx.meta.get(_ARGUMENTS, ())
+    if not any(a == "--json" or a == "--format=json" or (b, a) == ("--format", "json") for b, a in pairwise(arguments)):
+        return
+    from tlir.cli.console import to_json
+
+    name = arguments[0] if arguments[0] in COMMANDS else None
+    # standard output may be what failed; the message and the exit code have said so
+    with suppress(OSError):
+        click.echo(to_json({"command": name, "ok": False, "error": error.to_json()}))
 
 
 def report(error: Exception, debug: bool = False) -> int:

@@ -109,6 +109,10 @@ def parse_value(text: str, type: TensorType, name: str) -> Tensor:
         if any(c in text for c in '[]{}"') or not text.strip():
             reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
             raise UsageError("TL0601", f"input {name!r} is neither a number nor JSON: {reason}") from None
+        if type.shape:
+            shown = text.strip() if len(text) <= 60 else text[:60] + "…"
+            reason = f"{shown!r} is neither JSON nor the name of a .npy or .json file"
+            raise UsageError("TL0601", f"input {name!r} is {type}: {reason}") from None
         value = text.strip()
     if isinstance(value, dict):
         return _tensor_object(value, type, name)
@@ -195,9 +199,13 @@ def _tensor_object(value: dict[str, Any], type: TensorType, name: str) -> Tensor
     from tlir.schema.fault import Fault
     from tlir.schema.words import from_base64, from_hex
 
-    shape = [str(size) for size in value.get("shape") or ()] if isinstance(value.get("shape"), list) else ["?"]
-    if value.get("dtype") != type.dtype.name or shape != [str(size) for size in type.shape]:
-        found = f"{value.get('dtype')}[{','.join(shape)}]"
+    if not isinstance(value.get("dtype"), str) or not isinstance(value.get("shape"), list):
+        found = "an artifact" if value.get("format") == "tlir" else "an object without dtype and shape"
+        hint = "an object is a tensor as artifacts write it: dtype, shape, and words or base64"
+        raise UsageError("TL0601", f"input {name!r} is {type}: {found} was given", hint=hint)
+    shape = [str(size) for size in value["shape"]]
+    if value["dtype"] != type.dtype.name or shape != [str(size) for size in type.shape]:
+        found = f"{value['dtype']}[{','.join(shape)}]"
         raise UsageError("TL0601", f"input {name!r} is {type}, and a tensor {found[:80]} was given")
     decoders = {"words": from_hex, "base64": from_base64}
     keys = [key for key in decoders if isinstance(value.get(key), str)]
