@@ -15,7 +15,7 @@ from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType, parse_dtype
 from tlir.ir.verify import type_errors, verify_structure
 
-FAMILIES = ("indexing", "sorting", "windows", "control", "special", "transforms")
+FAMILIES = ("indexing", "sorting", "windows", "control", "special", "transforms", "linalg")
 
 Row = tuple[str, str, dict[str, Any], tuple[Body, ...]]
 
@@ -110,6 +110,9 @@ TRUE = region("float32[] int32[] bool[]", 2)
 STEP = region("float32[] float32[] float32[2]", 0, 2)
 FLOAT16 = Tensor.from_numpy(np.float16(0))
 
+SQUARE, BAND = "float32[2,3,3]", "float32[2,3]"
+TRIANGULAR = {"left_side": True, "lower": True}
+
 GOOD: dict[str, Row] = {
     "dynamic_slice": ("float32[4] int32[]", "float32[2]", SLICE, ()),
     "dynamic_update_slice": ("float32[4] float32[2] int32[]", "float32[4]", {}, ()),
@@ -124,6 +127,14 @@ GOOD: dict[str, Row] = {
     "while": (LOOP, LOOP, {}, (Body((), (), ()), Body((), (), ()))),
     "case": ("int32[] float32[]", "float32[]", {}, (region("float32[]", 0), region("float32[]", 0))),
     "scan": ("float32[] float32[] float32[4,2]", "float32[] float32[4,2]", scan(), (STEP,)),
+    "cholesky": (SQUARE, SQUARE, {}, ()),
+    "triangular_solve": (f"{SQUARE} float32[2,3,5]", "float32[2,3,5]", TRIANGULAR, ()),
+    "lu": ("float32[2,3,4]", "float32[2,3,4] int32[2,3] int32[2,3]", {}, ()),
+    "geqrf": ("float32[2,3,4]", "float32[2,3,4] float32[2,3]", {}, ()),
+    "householder_product": ("float32[2,4,3] float32[2,2]", "float32[2,4,3]", {}, ()),
+    "tridiagonal_solve": (f"{BAND} {BAND} {BAND} float32[2,3,5]", "float32[2,3,5]", {}, ()),
+    "eigh": ("complex64[2,3,3]", "float32[2,3] complex64[2,3,3]", {}, ()),
+    "svd": ("complex64[2,3,4]", "complex64[2,3,3] float32[2,3] complex64[2,3,4]", {}, ()),
     "fft": ("complex64[2,4]", "complex64[2,4]", {"fft_type": "FFT", "fft_length": (4,)}, ()),
 }
 
@@ -228,6 +239,25 @@ BAD: dict[tuple[str, str], Row] = {
     ),
 }
 BAD |= {
+    ("cholesky", "C1"): ("float32[2,3,4]", "float32[2,3,4]", {}, ()),
+    ("cholesky", "C2"): ("int32[3,3]", "int32[3,3]", {}, ()),
+    ("triangular_solve", "C1"): ("float32[3] float32[3,5]", "float32[3,5]", TRIANGULAR, ()),
+    ("triangular_solve", "C2"): (f"{SQUARE} float32[2,5,3]", "float32[2,5,3]", TRIANGULAR, ()),
+    ("triangular_solve", "C3"): (f"{SQUARE} float64[2,3,5]", "float64[2,3,5]", TRIANGULAR, ()),
+    ("lu", "C1"): ("float32[3]", "float32[3] int32[3] int32[3]", {}, ()),
+    ("lu", "C2"): ("int32[3,3]", "int32[3,3] int32[3] int32[3]", {}, ()),
+    ("lu", "C3"): ("float32[3,3]", "float32[3,3] int32[3] int64[3]", {}, ()),
+    ("geqrf", "C1"): ("float32[3]", "float32[3] float32[3]", {}, ()),
+    ("geqrf", "C2"): ("bool[3,3]", "bool[3,3] bool[3]", {}, ()),
+    ("householder_product", "C1"): ("float32[3,4] float32[2]", "float32[3,4]", {}, ()),
+    ("householder_product", "C2"): ("float32[4,3] float32[4]", "float32[4,3]", {}, ()),
+    ("householder_product", "C3"): ("float32[4,3] complex64[2]", "float32[4,3]", {}, ()),
+    ("tridiagonal_solve", "C1"): (f"{BAND} {BAND} float32[2,2] float32[2,3,5]", "float32[2,3,5]", {}, ()),
+    ("tridiagonal_solve", "C2"): (f"{BAND} {BAND} float16[2,3] float32[2,3,5]", "float32[2,3,5]", {}, ()),
+    ("eigh", "C1"): ("float32[3,4]", "float32[3] float32[3,4]", {}, ()),
+    ("eigh", "C2"): ("int32[3,3]", "int32[3] int32[3,3]", {}, ()),
+    ("svd", "C1"): ("float32[3]", "float32[3] float32[3] float32[3]", {}, ()),
+    ("svd", "C2"): ("int32[3,3]", "int32[3,3] int32[3] int32[3,3]", {}, ()),
     ("fft", "C1"): ("complex64[4]", "complex64[4]", {"fft_type": "FFT", "fft_length": (1, 4)}, ()),
     ("fft", "C2"): ("float32[4]", "float32[4]", {"fft_type": "FFT", "fft_length": (4,)}, ()),
     ("fft", "C3"): ("complex64[4]", "float32[4]", {"fft_type": "IRFFT", "fft_length": (4,)}, ()),

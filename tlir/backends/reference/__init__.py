@@ -14,6 +14,7 @@ from tlir.backends.reference import (
     data,
     elementary,
     indexing,
+    linalg,
     logic,
     reduction,
     shape,
@@ -42,6 +43,7 @@ FAMILIES = (
     indexing,
     windows,
     transforms,
+    linalg,
 )
 
 EVALUATORS: dict[str, Evaluator] = {
@@ -49,7 +51,7 @@ EVALUATORS: dict[str, Evaluator] = {
 }
 """The evaluator of every operation with one result but ``input``, whose value is given."""
 
-SEVERAL: dict[str, SeveralEvaluator] = sorting.EVALUATORS
+SEVERAL: dict[str, SeveralEvaluator] = sorting.EVALUATORS | linalg.SEVERAL
 """The evaluators of operations with several results; those with regions are in ``control.REGION_EVALUATORS``."""
 
 Observe = Callable[[Node, tuple[Tensor, ...]], None]

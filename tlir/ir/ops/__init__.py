@@ -10,6 +10,7 @@ from tlir.ir.ops import (
     data,
     elementary,
     indexing,
+    linalg,
     logic,
     reduction,
     shape,
@@ -35,6 +36,7 @@ FAMILIES = (
     sorting,
     windows,
     transforms,
+    linalg,
     control,
 )
 
