@@ -99,7 +99,7 @@ def test_wrong_use_and_wrong_files(tlir, write, tmp_path: Path) -> None:
         ((write("bad.json", "{"),), 3, "TL0103"),
         ((path, "--limit", "5"), 2, "TL0901"),
         ((path, "-o", str(tmp_path / "no" / "folder.svg")), 2, "TL0109"),
-        ((path, "-o", str(tmp_path)), 2, "TL0109"),
+        ((path, "--svg", "-o", str(tmp_path)), 2, "TL0109"),
     ):
         result = tlir("show", *arguments)
         assert result.exit_code == code

@@ -208,7 +208,7 @@ def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(tmp_path: 
     (tmp_path / "file").write_text("")
     (tmp_path / "folder.json").mkdir()
     for path in ("missing/a.json", "file/a.json", "folder.json", "x" * 300 + ".json"):
-        with pytest.raises(ArtifactError) as caught:
+        with pytest.raises(UsageError) as caught:
             write(graph, tmp_path / path)
         assert caught.value.code == "TL0109"
         assert caught.value.file is not None
@@ -220,7 +220,7 @@ def test_a_folder_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(ArtifactError, match="Permission denied") as caught:
+    with pytest.raises(UsageError, match="Permission denied") as caught:
         write(from_json(version_1()), tmp_path / "a.json")
     assert caught.value.code == "TL0109"
     assert list(tmp_path.iterdir()) == []
@@ -236,7 +236,7 @@ def test_a_failure_half_way_keeps_the_old_files(tmp_path: Path, monkeypatch: pyt
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tlir.schema.writer._write_text", full)
-    with pytest.raises(ArtifactError, match="No space left"):
+    with pytest.raises(UsageError, match="No space left"):
         write(graph, path, external=0)
     assert {entry: entry.read_bytes() for entry in tmp_path.iterdir() if entry.is_file()} == before
 

@@ -4,13 +4,12 @@ all, and only in formats that hold every value as what it is."""
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from tlir.errors import TlirError, UnsupportedError, UsageError
+from tlir.errors import UnsupportedError, UsageError
 from tlir.ir.tensor import Tensor, numpy_dtype
 
 SUFFIXES = (".json", ".npz", ".npy", ".safetensors")
@@ -55,7 +54,7 @@ def _holds(suffix: str, dtype: Any) -> bool:
 
 
 def write_output(path: str, suffix: str, names: Sequence[str], tensors: Sequence[Tensor], document: Any) -> None:
-    """Write the outputs; ``document`` is the JSON one. TlirError TL0109 where the file cannot be written."""
+    """Write the outputs; ``document`` is the JSON one. UsageError TL0109 where the file cannot be written."""
     if suffix == ".json":
         from tlir.cli.console import to_json
 
@@ -72,23 +71,7 @@ def write_output(path: str, suffix: str, names: Sequence[str], tensors: Sequence
 
 
 def _write(path: str, write: Callable[[BinaryIO], Any]) -> None:
-    """To a temporary file beside it, which then takes its name."""
-    temporary = None
-    try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".tlir-", dir=os.path.dirname(path) or ".")
-        with open(descriptor, "wb") as file:
-            write(file)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-        temporary = None
-    except OSError as error:
-        raise _cannot_write(path, error) from None
-    finally:
-        if temporary is not None:
-            os.unlink(temporary)
+    from tlir.schema.files import replacing
 
-
-def _cannot_write(path: str, error: OSError) -> TlirError:
-    return UsageError("TL0109", f"the file cannot be written: {error.strerror}", file=path)
+    with replacing(path) as file:
+        write(file)

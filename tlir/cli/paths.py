@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from tlir.errors import UsageError
 def artifacts(paths: Sequence[str]) -> list[str]:
     """The artifacts that the paths name: files as they are, and of a folder every ``*.json`` in it and below, sorted.
 
-    Hidden files and folders are left out. UsageError TL0902 for a path that does not exist and for a folder without
-    artifacts, so that nothing passes because nothing was looked at; TL0901 where there is no path.
+    Hidden files and folders are left out. UsageError TL0902 for a path that does not exist, for a folder without
+    artifacts, and for one that cannot be read, so that nothing passes because nothing was looked at.
     """
     found: dict[str, None] = {}
     for path in paths:
@@ -29,10 +30,20 @@ def artifacts(paths: Sequence[str]) -> list[str]:
 
 def existing(path: str) -> str:
     """The path of a file that is there. UsageError TL0902 otherwise."""
-    if os.path.isdir(path):
-        raise UsageError("TL0902", "is a folder; this command takes one file", file=path)
-    if os.path.exists(path):
-        return path
+    try:
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            return path
+    except (FileNotFoundError, NotADirectoryError):
+        raise _absent(path) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError("TL0902", f"cannot be reached: {reason}", file=path) from None
+    raise UsageError("TL0902", "is a folder; this command takes one file", file=path)
+
+
+def _absent(path: str) -> UsageError:
+    if os.path.islink(path):
+        return UsageError("TL0902", f"is a symbolic link to {os.readlink(path)}, which is not there", file=path)
     from difflib import get_close_matches
 
     folder = os.path.dirname(path)
@@ -42,10 +53,18 @@ def existing(path: str) -> str:
         names = []
     close = get_close_matches(os.path.basename(path), names, 1)
     hint = f"did you mean {os.path.join(folder, close[0])}?" if close else None
-    raise UsageError("TL0902", "there is no such file or folder", file=path, hint=hint)
+    return UsageError("TL0902", "there is no such file or folder", file=path, hint=hint)
 
 
 def _in_folder(folder: str) -> Iterable[str]:
-    for path in sorted(Path(folder).rglob("*.json")):
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
-            yield str(path)
+    found: list[Path] = []
+    for place, folders, names in os.walk(folder, onerror=_unreadable):
+        folders[:] = (name for name in folders if not name.startswith("."))
+        paths = (Path(place, name) for name in names if name.endswith(".json") and not name.startswith("."))
+        # a link that leads nowhere is an artifact that cannot be read; pipes and devices are none
+        found += (path for path in paths if path.is_file() or path.is_symlink())
+    return map(str, sorted(found))
+
+
+def _unreadable(error: OSError) -> None:
+    raise UsageError("TL0902", f"the folder cannot be read: {error.strerror}", file=error.filename)

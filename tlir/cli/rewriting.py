@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
 from typing import TYPE_CHECKING, Any
 
 from tlir.errors import UsageError
@@ -22,7 +20,7 @@ def document_of(path: str) -> dict[str, Any]:
 
     if not os.path.isfile(path):
         return {}
-    with open(path, encoding="utf-8") as stream:
+    with open(path, encoding="utf-8-sig") as stream:
         document: dict[str, Any] = json.load(stream)
     return document
 
@@ -53,15 +51,7 @@ def write_graph(graph: Graph, path: str | None, version: int | None, external: b
 
 def write_text(path: str, text: str) -> None:
     """Write a text file, as a whole or not at all. UsageError TL0109 where it cannot be written."""
-    temporary = f"{path}.{secrets.token_hex(6)}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise UsageError("TL0109", "the file cannot be written: there is something else of this name", file=path)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise UsageError("TL0109", f"the file cannot be written: {error.strerror}", file=path) from None
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+    from tlir.schema.files import replacing
+
+    with replacing(path) as stream:
+        stream.write(text.encode())

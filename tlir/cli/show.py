@@ -35,7 +35,12 @@ def command(path: str, kind: str | None, output: str | None, limit: int | None) 
     from tlir.errors import UsageError
     from tlir.schema import read
 
-    chosen = kind or SUFFIXES.get(os.path.splitext(output or "")[1].lower(), "text")
+    suffix = os.path.splitext(output or "")[1].lower()
+    if output is not None and kind is None and suffix not in SUFFIXES:
+        known = ", ".join(SUFFIXES)
+        hint = f"say --text or another form, or let the name end in one of {known}"
+        raise UsageError("TL0901", f"--output {output}: the suffix says no form", hint=hint)
+    chosen = kind or SUFFIXES.get(suffix, "text")
     if limit is not None and chosen not in ("svg", "html"):
         raise UsageError("TL0901", "--limit is for drawings", hint="add --svg or --html")
     graph = read(existing(path))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,6 +21,7 @@ from tlir.ir.verify import verify_structure
 from tlir.schema import fields
 from tlir.schema.external import write_safetensors
 from tlir.schema.fault import clip
+from tlir.schema.files import replacing
 from tlir.schema.reader import from_json
 from tlir.schema.words import to_base64, to_hex, word_count
 
@@ -243,7 +242,7 @@ def write(graph: Graph, path: str | os.PathLike[str], version: int | None = None
     """Write a graph to a file, as a whole or not at all.
 
     With ``external``, tensors of more than so many bytes go to ``<stem>.safetensors`` in the same folder, which needs
-    version 3. ArtifactError TL0109 where the file cannot be written; other errors as ``to_json``.
+    version 3. UsageError TL0109 where the file cannot be written; other errors as ``to_json``.
     """
     path = Path(path)
     tensors: dict[str, Tensor] = {}
@@ -261,9 +260,9 @@ def write(graph: Graph, path: str | os.PathLike[str], version: int | None = None
         raise UsageError("TL1001", f"version {version} has no external files; version 3 has")
     # Both files are complete before the first of them takes its name
     with ExitStack() as stack:
-        stream = stack.enter_context(_replacing(path))
+        stream = stack.enter_context(replacing(path))
         if tensors:
-            data = stack.enter_context(_replacing(path.with_name(file)))
+            data = stack.enter_context(replacing(path.with_name(file)))
             size, sha256 = write_safetensors(data, tensors.items())
             document |= {"version": 3, "external": {file: {"sha256": sha256, "size": size}}}
         _write_text(stream, _text(document))
@@ -272,20 +271,3 @@ def write(graph: Graph, path: str | os.PathLike[str], version: int | None = None
 def _write_text(stream: BinaryIO, parts: Iterable[str]) -> None:
     for part in parts:
         stream.write(part.encode("utf-8"))
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that takes the name ``path`` when it is complete, and vanishes where it does not become so."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        with open(temporary, "xb") as stream:
-            yield stream
-        os.replace(temporary, path)
-    except OSError as error:
-        raise ArtifactError("TL0109", f"the file cannot be written: {error.strerror}", file=str(path)) from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
