@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tlir.backends.reference import integers
 from tlir.backends.reference.invocation import FlagRecord
 from tlir.backends.reference.layout import join, parts, tail
+from tlir.errors import UnsupportedError
 from tlir.floatlib import arrays
 from tlir.floatlib.convert import from_integer as float_from_integer
 from tlir.floatlib.format import Format
@@ -349,13 +350,17 @@ class Complexes:
 def elementary(
     name: str, fmt: Format, words: Sequence[Words], flags: FlagRecord | None, of_complex: bool = False
 ) -> Any:
-    """A function of ``tlir.floatlib.elementary``, which brings in Arb and is loaded when used."""
+    """A function of ``tlir.floatlib.elementary``, which brings in Arb and is loaded when used. UnsupportedError TL0801
+    where operands of a very wide format would take more precision than there is."""
     from tlir.floatlib import elementary as library
 
     function = library.evaluate_complex if of_complex else library.evaluate
-    if flags is None:
-        return function(name, fmt, *words)
-    result, raised = function(name, fmt, *words, flags=True)
+    try:
+        if flags is None:
+            return function(name, fmt, *words)
+        result, raised = function(name, fmt, *words, flags=True)
+    except library.ElementaryError as error:
+        raise UnsupportedError("TL0801", str(error)) from error
     flags.note(raised)
     return result
 

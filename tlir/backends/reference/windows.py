@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,9 @@ from tlir.backends.reference.accumulation import Elements, accumulate, tree
 from tlir.backends.reference.contraction import Products
 from tlir.backends.reference.conversion import convert
 from tlir.backends.reference.indexing import scatter_in_order
-from tlir.backends.reference.invocation import Evaluator, Invocation
+from tlir.backends.reference.invocation import CollectedFlags, Evaluator, FlagArray, FlagRecord, Invocation
 from tlir.backends.reference.layout import tail
-from tlir.backends.reference.numbers import numbers
+from tlir.backends.reference.numbers import Carrier, elementary, numbers
 from tlir.backends.reference.reduction import beats, identity_word, selection
 from tlir.ir.ops import Accumulate
 from tlir.ir.ops.windows import dilated, window_positions
@@ -24,28 +25,59 @@ from tlir.ir.types import DType
 
 
 def _cumulative(call: Invocation) -> Words:
-    dtype, reducer = call.dtype, call.attr("reducer")
-    words = np.moveaxis(call.words[0], call.attr("dimension"), 0)
+    dtype, axis = call.dtype, call.attr("dimension")
+    words = np.moveaxis(call.words[0], axis, 0)
     words = words[::-1] if call.attr("reverse") else words
     totals = np.empty_like(words)
-    if reducer in ("add", "multiply"):
-        order = call.attr("accumulate") or Accumulate()
-        wide = order.dtype or dtype
-        arithmetic = numbers(wide)
-        carrier = arithmetic.load(convert(dtype, wide, words))
-        combine = arithmetic.add if reducer == "add" else arithmetic.multiply
-        total = arithmetic.identity(reducer)
-        for k in range(len(words)):
-            total = combine(total, carrier[k])
-            totals[k] = convert(wide, dtype, arithmetic.store(total))
-    else:
-        both = selection(dtype, reducer, None)
-        best: Words = identity_word(dtype, reducer)
-        for k in range(len(words)):
-            best = both(best, words[k])
-            totals[k] = best
+    others = call.result.shape[:axis] + call.result.shape[axis + 1 :]
+    raised: FlagArray | None = None if call.flags is None else np.zeros((len(words), *others), np.uint8)
+    # what was raised up to an element has an effect on its total
+    so_far = None if raised is None else CollectedFlags(others)
+    order = call.attr("accumulate") or Accumulate()
+    step = _running(call, order.dtype or dtype, so_far)
+    for k in range(len(words)):
+        own = None if raised is None else CollectedFlags(others)
+        totals[k] = step(words[k], own)
+        if raised is not None and so_far is not None and own is not None:
+            raised[k] = so_far.array | own.array
+    if call.flags is not None and raised is not None and (dtype.is_float or dtype.is_complex):
+        call.flags.note(np.moveaxis(raised[::-1] if call.attr("reverse") else raised, 0, axis))
     totals = totals[::-1] if call.attr("reverse") else totals
-    return np.moveaxis(totals, 0, call.attr("dimension"))
+    return np.moveaxis(totals, 0, axis)
+
+
+Step = Callable[[Words, FlagRecord | None], Words]
+
+
+def _running(call: Invocation, wide: DType, flags: FlagRecord | None) -> Step:
+    """A function that takes the next elements and a record for the conversion of the total, and returns the total."""
+    dtype, reducer = call.dtype, call.attr("reducer")
+    if reducer not in ("add", "multiply", "logaddexp"):
+        both = selection(dtype, reducer, flags)
+        best: Words = identity_word(dtype, reducer)
+
+        def select(element: Words, own: FlagRecord | None) -> Words:
+            nonlocal best
+            best = both(best, element)
+            return best
+
+        return select
+    arithmetic = numbers(wide, flags)
+    total: Carrier | None = None if reducer == "logaddexp" else arithmetic.identity(reducer)
+
+    def combine(element: Words, own: FlagRecord | None) -> Words:
+        nonlocal total
+        term = arithmetic.load(convert(dtype, wide, element, flags=flags))
+        if total is None:
+            total = term
+        elif reducer == "logaddexp":
+            operands = (arithmetic.store(total), arithmetic.store(term))
+            total = arithmetic.load(elementary("log_add_exp", wide.float_format, operands, flags))
+        else:
+            total = arithmetic.add(total, term) if reducer == "add" else arithmetic.multiply(total, term)
+        return convert(wide, dtype, arithmetic.store(total), flags=own)
+
+    return combine
 
 
 def spread(
@@ -89,14 +121,21 @@ def _reduce_window(call: Invocation) -> Words:
     padded = spread(operand.words, operand.shape, call.attr("base_dilations"), low, high, start)
     places = window_slices(window, call.attr("window_dilations"), call.attr("window_strides"), positions)
     terms = np.stack([padded[place] for place in places])
+    flags = CollectedFlags(positions) if call.flags is not None else None
     if not arithmetic:
-        both = selection(dtype, reducer, None)
-        return both(np.broadcast_to(start, terms.shape[1:]), tree(both, terms))
-    order = call.attr("accumulate") or Accumulate()
-    wide = order.dtype or dtype
-    of_wide = numbers(wide)
-    total = accumulate(Elements(of_wide, reducer, of_wide.load(convert(dtype, wide, terms))), order)
-    return convert(wide, dtype, of_wide.store(total))
+        both = selection(dtype, reducer, flags)
+        result = both(np.broadcast_to(start, terms.shape[1:]), tree(both, terms))
+    else:
+        order = call.attr("accumulate") or Accumulate()
+        wide = order.dtype or dtype
+        of_wide = numbers(wide, flags)
+        carrier = of_wide.load(convert(dtype, wide, terms, flags=flags))
+        result = convert(
+            wide, dtype, of_wide.store(accumulate(Elements(of_wide, reducer, carrier), order)), flags=flags
+        )
+    if flags is not None and call.flags is not None and (dtype.is_float or dtype.is_complex):
+        call.flags.note(flags.array)
+    return result
 
 
 def _select_and_scatter(call: Invocation) -> Words:
@@ -175,24 +214,32 @@ def _convolution(call: Invocation) -> Words:
     weights = kernel.reshape((split, outputs // split, inputs, len(places), *behind))
     weights = weights.transpose((2, 3, 0, 1, *range(4, weights.ndim)))
     right = weights.reshape((inputs * len(places), split, 1, outputs // split, *behind))
-    total = contract(call, left, right)
-    # (group, batch, positions, outputs in group) -> (batch, outputs, positions)
-    result = total.reshape((split, patches.shape[3], count, outputs // split, *behind))
-    result = result.transpose((1, 0, 3, 2, *range(4, result.ndim)))
-    result = result.reshape((patches.shape[3], outputs, *positions, *behind))
+    flags = CollectedFlags((split, rows, outputs // split)) if call.flags is not None else None
+    total = contract(call, left, right, flags)
     axes = call.attr("output_dimensions")
     back = [axes.index(axis) for axis in range(len(axes))]
-    return result.transpose((*back, *range(len(axes), result.ndim)))
+
+    def placed(values: NDArray[Any]) -> NDArray[Any]:
+        """(group, batch and positions, outputs in group) -> (batch, outputs, positions) -> the axes of the result."""
+        tail_axes = values.shape[3:]
+        result = values.reshape((split, patches.shape[3], count, outputs // split, *tail_axes))
+        result = result.transpose((1, 0, 3, 2, *range(4, result.ndim)))
+        result = result.reshape((patches.shape[3], outputs, *positions, *tail_axes))
+        return result.transpose((*back, *range(len(axes), result.ndim)))
+
+    if flags is not None and call.flags is not None and flags.noted:
+        call.flags.note(placed(flags.array))
+    return placed(total)
 
 
-def contract(call: Invocation, left: Words, right: Words) -> Words:
+def contract(call: Invocation, left: Words, right: Words, flags: FlagRecord | None) -> Words:
     """The sum of products over the first axis, as the node accumulates it."""
     order = call.attr("accumulate") or Accumulate()
     dtype: DType = order.dtype or call.result.dtype
-    arithmetic = numbers(dtype)
-    lhs, rhs = (arithmetic.load(convert(call.dtype, dtype, side)) for side in (left, right))
+    arithmetic = numbers(dtype, flags)
+    lhs, rhs = (arithmetic.load(convert(call.dtype, dtype, side, flags=flags)) for side in (left, right))
     total = accumulate(Products(arithmetic, lhs, rhs, order.fma), order)
-    return convert(dtype, call.result.dtype, arithmetic.store(total))
+    return convert(dtype, call.result.dtype, arithmetic.store(total), flags=flags)
 
 
 EVALUATORS: dict[str, Evaluator] = {

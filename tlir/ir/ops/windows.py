@@ -9,14 +9,20 @@ from tlir.ir.ops.base import Attribute, Call, Operation, Violation, require_axes
 from tlir.ir.ops.reduction import REDUCER_KINDS, check_accumulator, check_reducer_order
 from tlir.ir.types import TensorType
 
+CUMULATIVE_KINDS = REDUCER_KINDS | {"logaddexp": ("float",)}
+"""The reducers of running totals, and the kinds of dtypes that each takes."""
+
 
 def _cumulative(call: Call) -> tuple[TensorType, ...]:
     operand = call.operands[0]
     require_axes("C1", (call.attrs["dimension"],), operand.rank, "dimension")
-    require_kind("C2", operand.dtype, REDUCER_KINDS[call.attrs["reducer"]])
+    require_kind("C2", operand.dtype, CUMULATIVE_KINDS[call.attrs["reducer"]])
     check_accumulator("C3", call, operand.dtype)
-    check_reducer_order("C4", call)
     accumulate = call.attrs.get("accumulate")
+    if call.attrs["reducer"] != "logaddexp":
+        check_reducer_order("C4", call)
+    elif accumulate is not None and accumulate.fma:
+        raise Violation("C4", "there are no products to fuse")
     if accumulate is not None and accumulate.order != "sequential":
         raise Violation("C4", f"a running total has an order of its own, not {accumulate.order_text}")
     return (operand,)
@@ -150,17 +156,18 @@ OPERATIONS = (
         ("operand",),
         "Along dimension, element i is the elements 0 … i combined one by one from the first (with `reverse` from the "
         "last down to i), as `reduce` combines them in sequential order from the identity, in the accumulator's "
-        "dtype, each total converted to the result's dtype.",
+        "dtype, each total converted to the result's dtype. With `logaddexp` each total is log_add_exp of the "
+        "one before and the element, and the first one is the first element (every NaN being the canonical one).",
         "as `reduce`",
         _cumulative,
         {
             "C1": "dimension is an axis of the operand.",
             "C2": "The reducer takes the operand's dtype.",
             "C3": "The accumulator's dtype is of the operand's kind.",
-            "C4": "accumulate is given only for add and multiply, without fma, and sequential.",
+            "C4": "accumulate is given only for add, multiply and logaddexp, without fma, and sequential.",
         },
         {
-            "reducer": Attribute(Choice(tuple(REDUCER_KINDS)), "The operation that combines."),
+            "reducer": Attribute(Choice(tuple(CUMULATIVE_KINDS)), "The operation that combines."),
             "dimension": Attribute(Integer(0, 63), "The axis along which is accumulated."),
             "reverse": Attribute(Boolean(), "Whether the last element comes first.", False, False),
             "accumulate": _ORDER,
