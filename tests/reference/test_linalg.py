@@ -226,13 +226,18 @@ def test_tridiagonal_solve_on_scalars(name: str) -> None:
 
 def rotation(first: Any, second: Any, off: Any) -> tuple[Any, Any, Any]:
     """c, s and w."""
+    return rotation_and_shift(first, second, off)[0]
+
+
+def rotation_and_shift(first: Any, second: Any, off: Any) -> tuple[tuple[Any, Any, Any], Any]:
+    """c, s and w; and t r."""
     size = off.modulus() if isinstance(off, Complex) else off
     phase = off.shrink(size) if isinstance(off, Complex) else None
     z = (second - first) / (size + size)
     unit = first.of(1)
     t = unit.copysign(z) / (abs(z) + unit.hypot(z))
     c = unit / unit.hypot(t)
-    return c, t * c, phase
+    return (c, t * c, phase), t * size
 
 
 def mix(x: Any, y: Any, c: Any, s: Any, phase: Any) -> tuple[Any, Any]:
@@ -268,18 +273,18 @@ def test_eigh_on_scalars(name: str, n: int) -> None:
                 (int(p), int(q)) for p, q in zip(p_all, q_all, strict=True) if a[q][p].modulus().value > threshold.value
             ]
             rotated |= bool(pairs)
-            factors = [rotation(a[p][p].parts[0], a[q][q].parts[0], a[q][p].conj()) for p, q in pairs]
+            before = [(a[p][p].parts[0], a[q][q].parts[0], a[q][p].conj()) for p, q in pairs]
+            steps = [rotation_and_shift(*entries) for entries in before]
+            factors = [factor for factor, _ in steps]
             for matrix in (a, vectors):
                 for (p, q), factor in zip(pairs, factors, strict=True):
                     rotate_columns(matrix, p, q, *factor)
             for (p, q), factor in zip(pairs, factors, strict=True):
                 for j in range(n):
                     a[p][j], a[q][j] = mix(a[p][j], a[q][j], *factor)
-            for p, q in pairs:
+            for (p, q), (first, second, _), (_, shift) in zip(pairs, before, steps, strict=True):
                 a[p][q] = a[q][p] = zero(a[p][p])
-            if pairs:
-                for k in (*p_all, *q_all):
-                    a[k][k] = a[k][k].from_real(a[k][k].parts[0])
+                a[p][p], a[q][q] = (a[p][p].from_real(x) for x in (first - shift, second + shift))
     order = sorted(range(n), key=lambda k: a[k][k].parts[0].value)
     component = case.dtype.component if case.dtype.is_complex else case.dtype
     values, result = run("eigh", [operand], {}, [TensorType((n,), component), operand.type])

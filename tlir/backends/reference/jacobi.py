@@ -36,7 +36,8 @@ def rounds(n: int) -> Iterator[tuple[Indices, Indices]]:
 
 
 class Rotation:
-    """The rotations of a round: c, s (pairs, batch), for complex numbers the phase w, and which are done."""
+    """The rotations of a round: c, s (pairs, batch), for complex numbers the phase w, and which are done; and the
+    ``diagonal`` of the matrices that they make diagonal."""
 
     def __init__(self, batch: Batch, first: Carrier, second: Carrier, off: Carrier, active: Mask) -> None:
         """For the Hermitian matrices [[first, off], [conj off, second]], real ``first`` and ``second``."""
@@ -55,6 +56,11 @@ class Rotation:
         t = real.divide(real.copysign(ones, z), real.add(real.absolute(z), real.hypot(ones, z)))
         self.c = real.divide(ones, real.hypot(ones, t))
         self.s = real.multiply(t, self.c)
+        shift = real.multiply(t, size)
+        self.diagonal = (
+            real.choose(active, real.subtract(first, shift), first),
+            real.choose(active, real.add(second, shift), second),
+        )
 
     def columns(self, x: Carrier, p: Indices, q: Indices) -> None:
         """Rotate the columns in place."""
@@ -94,15 +100,16 @@ def eigh(call: Invocation) -> tuple[Words, ...]:
             if not active.any():
                 continue
             rotated = True
-            diagonal = [np.asarray(field.parts(a[k, k])[0]) for k in (p, q)]
-            rotation = Rotation(batch, *diagonal, off, active)
+            first, second = (np.asarray(field.parts(a[k, k])[0]) for k in (p, q))
+            rotation = Rotation(batch, first, second, off, active)
             rotation.columns(a, p, q)
             rotation.columns(vectors, p, q)
             rotation.rows(a, p, q)
             nothing = batch.zeros(len(p))
             a[p, q], a[q, p] = (field.choose(active, nothing, a[pair]) for pair in ((p, q), (q, p)))
-            for k in (p, q):
-                a[k, k] = field.from_real(np.asarray(field.parts(a[k, k])[0]))
+            for k, entries in zip((p, q), rotation.diagonal, strict=True):
+                # more accurate than the rotated entries, which c and s have scaled
+                a[k, k] = field.from_real(entries)
         if not rotated:
             break
     every = np.arange(n)

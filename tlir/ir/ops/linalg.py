@@ -245,9 +245,11 @@ OPERATIONS = (
         "rotated if |a[q,p]| is greater than the greatest magnitude of a part of the operand times 2^-precision: with "
         "r = a[q,p] for real numbers, r = |a[q,p]| and w = conj(a[q,p]) / r for complex ones, z = (a[q,q] - a[p,p]) / "
         "(r + r), " + _ROTATION + "; first all pairs of a round in the matrix and in the eigenvectors (from the "
-        "identity), then the rows of the matrix likewise with conjugate factors, then a[p,q], a[q,p] and the imaginary "
-        "parts of the diagonal become 0. It ends after a sweep without a rotation, or 64 sweeps. Equal eigenvalues "
-        "keep their order. " + _STEPS + "A matrix with an element that is not finite gives NaN everywhere.",
+        "identity), then the rows of the matrix likewise with conjugate factors, then a[p,q] and a[q,p] become 0, and "
+        "a[p,p] and a[q,q] what they were before the round, less t r and plus t r. It ends after a sweep without a "
+        "rotation, or 64 sweeps. Equal eigenvalues keep their order. "
+        + _STEPS
+        + "A matrix with an element that is not finite gives NaN everywhere.",
         _DTYPES,
         _eigh,
         {"C1": _SQUARE, "C2": _KIND},
