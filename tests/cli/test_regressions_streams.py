@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from cli_artifacts import ROOT, identity, squares
@@ -137,3 +138,61 @@ def test_what_cannot_be_an_input_is_named(tlir, write, value: str, message: str)
     result = tlir("run", path, "--input", f"a={path if value == 'self' else value}")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+ENCODINGS = {
+    "ascii": {"PYTHONIOENCODING": "ascii"},
+    "latin-1": {"PYTHONIOENCODING": "latin-1"},
+    "utf-16": {"PYTHONIOENCODING": "utf-16"},
+    "posix": {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_what_programs_read_is_utf_8_whatever_the_locale(write, encoding: str) -> None:
+    document = squares() | {"name": "ünïcode 漢字"}
+    document["nodes"][0]["name"] = "données 🎉"
+    path = write("named.json", document)
+    lines = {
+        "upgrade": json.loads,
+        "show --json": json.loads,
+        "run --json": json.loads,
+        "check --json": json.loads,
+        "check --format sarif": json.loads,
+        "check --format junit": ElementTree.fromstring,
+        "show --svg": ElementTree.fromstring,
+        "info --json": json.loads,
+    }
+    script = "".join(f'tlir {line} "$1"; printf "\\0"; ' for line in lines)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHON": sys.executable, **ENCODINGS[encoding]}
+    command = ["bash", "-c", 'tlir() { "$PYTHON" -m tlir.cli "$@"; }; ' + script, "bash", path]
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=60)
+    assert done.stderr == b""
+    texts = dict(zip(lines, done.stdout.decode("utf-8").split("\0"), strict=False))
+    for line, parse in lines.items():
+        parse(texts[line])
+    assert json.loads(texts["upgrade"])["name"] == json.loads(texts["show --json"])["name"] == "ünïcode 漢字"
+    assert "données 🎉" in texts["show --svg"]
+
+
+def test_control_characters_in_the_name_of_a_file(tlir, tmp_path) -> None:
+    absent = tlir("check", str(tmp_path / "a\n\x1b[31m.json"))
+    assert absent.exit_code == 2
+    assert "\x1b" not in absent.stderr
+    assert "a\\n\\x1b[31m.json: there is no such file" in absent.stderr
+    broken = tmp_path / "b\r\x1b[2K.json"
+    broken.write_text("{")
+    result = tlir("check", str(broken))
+    assert result.exit_code == 3
+    assert not {"\x1b", "\r"} & set(result.stderr + result.stdout)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["check", "run", "run PATH --output", "upgrade PATH -o", "show PATH -o", "diff PATH", "info", "compare PATH"],
+)
+def test_an_empty_name_is_not_an_absent_one(tlir, write, line: str) -> None:
+    path = write("good.json", squares())
+    result = tlir(*(path if part == "PATH" else part for part in line.split()), "")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr

@@ -67,12 +67,23 @@ class Output:
     def blank(self) -> None:
         self.console.print()
 
-    def raw(self, text: str) -> None:
-        """Text for programs, exactly as it is."""
+    def raw(self, text: str, end: str = "\n") -> None:
+        """Text for programs, exactly as it is, in UTF-8 whatever the terminal's encoding."""
+        self.stream.flush()
+        buffer = getattr(self.stream, "buffer", None)
         # in pieces: Python drops the error of a broken pipe in the middle of a write longer than its buffer
         for start in range(0, len(text), _PIECE):
-            self.stream.write(text[start : start + _PIECE])
-        self.stream.write("\n")
+            piece = text[start : start + _PIECE]
+            if buffer is None:
+                self.stream.write(piece)
+            else:
+                # the name of a file may hold bytes that are no text, which Python has as lone surrogates
+                buffer.write(piece.encode("utf-8", "backslashreplace"))
+        if buffer is None:
+            self.stream.write(end)
+        else:
+            buffer.write(end.encode())
+            buffer.flush()
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[Cell]], indent: int = 0) -> None:
         """Columns under headings; one whose heading starts with ">" is aligned to the right. Columns that are empty in

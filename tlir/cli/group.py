@@ -89,12 +89,12 @@ def _print_document(ctx: click.Context, error: TlirError) -> None:
     arguments = ctx.meta.get(_ARGUMENTS, ())
     if not any(a == "--json" or a == "--format=json" or (b, a) == ("--format", "json") for b, a in pairwise(arguments)):
         return
-    from tlir.cli.console import to_json
+    from tlir.cli.console import Output, to_json
 
     name = arguments[0] if arguments[0] in COMMANDS else None
     # standard output may be what failed; the message and the exit code have said so
     with suppress(OSError):
-        click.echo(to_json({"command": name, "ok": False, "error": error.to_json()}))
+        Output().raw(to_json({"command": name, "ok": False, "error": error.to_json()}))
 
 
 def report(error: Exception, debug: bool = False) -> int:
@@ -104,10 +104,15 @@ def report(error: Exception, debug: bool = False) -> int:
         import traceback
 
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-    message, *details = known.lines()
+    message, *details = map(_printable, known.lines())
     styled = click.style("error: ", fg="red", bold=True) if colour_on_stderr() else "error: "
     click.echo(styled + "\n".join([message, *details]), err=True)
     return known.exit_code
+
+
+def _printable(line: str) -> str:
+    """The line without control characters, which the name of a file may hold."""
+    return "".join(c if c.isprintable() or c in " \u00a0" else c.encode("unicode_escape").decode() for c in line)
 
 
 @contextmanager

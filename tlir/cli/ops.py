@@ -38,7 +38,7 @@ def command(name: str | None, as_json: bool, as_markdown: bool) -> None:
     devices = evaluated()
     output = Output()
     if as_markdown:
-        output.stream.write(markdown(devices))
+        output.raw(markdown(devices), end="")
     elif as_json and name is not None:
         output.raw(to_json(operation_json(OPERATIONS[name], devices)))
     elif as_json:

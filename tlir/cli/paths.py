@@ -30,6 +30,8 @@ def artifacts(paths: Sequence[str]) -> list[str]:
 
 def existing(path: str) -> str:
     """The path of a file that is there. UsageError TL0902 otherwise."""
+    if not path:
+        raise UsageError("TL0901", "the name of a file is empty")
     try:
         if not stat.S_ISDIR(os.stat(path).st_mode):
             return path

@@ -30,6 +30,8 @@ def destination(path: str, output: str | None, in_place: bool) -> str | None:
     would replace the artifact without --in-place."""
     if in_place and output is not None:
         raise UsageError("TL0901", "--in-place and --output exclude each other")
+    if output == "":
+        raise UsageError("TL0901", "the name of the output is empty")
     if output is not None and os.path.exists(output) and os.path.samefile(path, output):
         raise UsageError(
             "TL0901", "the output is the artifact itself", file=output, hint="say --in-place to replace it"
@@ -39,12 +41,11 @@ def destination(path: str, output: str | None, in_place: bool) -> str | None:
 
 def write_graph(graph: Graph, path: str | None, version: int | None, external: bool) -> None:
     """Write a graph as a file, or to standard output with all tensors in it."""
-    import sys
-
+    from tlir.cli.console import Output
     from tlir.schema import dumps, write
 
     if path is None:
-        sys.stdout.write(dumps(graph, version))
+        Output().raw(dumps(graph, version), end="")
     else:
         write(graph, path, version, EXTERNAL if external else None)
 

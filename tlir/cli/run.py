@@ -73,10 +73,10 @@ def command(
     if words and style is not None:
         raise UsageError("TL0901", "--words and --print exclude each other")
     number = NUMBERS[style or "decimal"]
-    suffix = check_output(output) if output else ""
+    suffix = "" if output is None else check_output(output)
     graph = load(existing(path))
     names = graph.output_names
-    if output:
+    if output is not None:
         require_holdable(suffix, names, graph.ir.body.output_types)
     raised: list[tuple[Node, Any]] = []
     out = Output()
@@ -89,7 +89,7 @@ def command(
             flags=(lambda node, bits: raised.append((node, _count(bits)))) if flags else None,
         )
     document = _document(path, device, names, results, raised if flags else None, number)
-    if output:
+    if output is not None:
         write_output(output, suffix, names, results, document)
     if as_json:
         out.raw(to_json(document))

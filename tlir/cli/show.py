@@ -51,8 +51,10 @@ def command(path: str, kind: str | None, output: str | None, limit: int | None) 
     text, note = _rendered(graph, chosen, limit, stdout.width if output is None else None)
     if note:
         click.echo(note, err=True)
-    if output is None:
+    if output is None and chosen == "text":
         stdout.stream.write(text)
+    elif output is None:
+        stdout.raw(text, end="")
     else:
         from tlir.cli.rewriting import write_text
 
