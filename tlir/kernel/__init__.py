@@ -1,0 +1,1 @@
+"""Kernels: loops over output indices, indexed loads and stores, and typed scalar operations."""
