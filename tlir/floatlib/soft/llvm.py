@@ -26,13 +26,24 @@ from tlir.floatlib.words import Words, integer_dtype
 _BYTE, _SIZE, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.DoubleType()
 
 
+@lru_cache(maxsize=1)
+def host_has_fma() -> bool:
+    """Whether this processor multiplies and adds with one rounding; everything but x86 with LLVM's vectors does."""
+    if binding.get_default_triple().split("-")[0] not in ("x86_64", "amd64", "i686", "i386"):
+        return True
+    return bool(binding.get_host_cpu_features().get("fma", False))
+
+
 class LlvmMachine:
     """Words are values of iN, predicates of i1; every operation adds an instruction at the builder's place."""
 
-    def __init__(self, builder: ir.IRBuilder, bits: int) -> None:
+    def __init__(self, builder: ir.IRBuilder, bits: int, has_fma: bool | None = None) -> None:
+        """``has_fma``: whether the target has the instruction; by default whether this processor has it."""
         self.bits = bits
+        self.has_fma = host_has_fma() if has_fma is None else has_fma
         self.builder = builder
         self.type = ir.IntType(bits)
+        self._tables: dict[Any, Any] = {}
 
     def constant(self, value: int) -> Word:
         return ir.Constant(self.type, value)
@@ -133,12 +144,79 @@ class LlvmMachine:
     def real_divide(self, x: Real, y: Real) -> Real:
         return self.builder.fdiv(x, y)
 
+    def _real_call(self, name: str, *arguments: Real) -> Real:
+        kind = ir.FunctionType(_DOUBLE, [_DOUBLE] * len(arguments))
+        return self.builder.call(self.builder.module.declare_intrinsic(name, [_DOUBLE], kind), arguments)
+
     def real_sqrt(self, x: Real) -> Real:
-        sqrt = self.builder.module.declare_intrinsic("llvm.sqrt", [_DOUBLE])
-        return self.builder.call(sqrt, [x])
+        return self._real_call("llvm.sqrt", x)
+
+    def real_fma(self, x: Real, y: Real, z: Real) -> Real:
+        return self._real_call("llvm.fma", x, y, z)
+
+    def real_negate(self, x: Real) -> Real:
+        return self.builder.fneg(x)
+
+    def real_abs(self, x: Real) -> Real:
+        return self._real_call("llvm.fabs", x)
+
+    def real_minimum(self, x: Real, y: Real) -> Real:
+        return self.builder.select(self.real_less(x, y), x, y)
+
+    def real_maximum(self, x: Real, y: Real) -> Real:
+        return self.builder.select(self.real_less(y, x), x, y)
+
+    def real_round(self, x: Real) -> Real:
+        return self._real_call("llvm.rint", x)
+
+    def real_less(self, x: Real, y: Real) -> Predicate:
+        return self.builder.fcmp_ordered("<", x, y)
+
+    def real_equal(self, x: Real, y: Real) -> Predicate:
+        return self.builder.fcmp_ordered("==", x, y)
+
+    def real_select(self, p: Predicate, x: Real, y: Real) -> Real:
+        return self.builder.select(p, x, y)
+
+    def real_bits(self, x: Real) -> Word:
+        return self.builder.bitcast(x, self.type)
+
+    def real_from_bits(self, x: Word) -> Real:
+        return self.builder.bitcast(x, _DOUBLE)
+
+    def real_from_signed(self, x: Word) -> Real:
+        return self.builder.sitofp(x, _DOUBLE)
+
+    def real32_of_bits(self, x: Word) -> Real:
+        b = self.builder
+        word = x if self.bits == 32 else b.trunc(x, ir.IntType(32))
+        return b.fpext(b.bitcast(word, ir.FloatType()), _DOUBLE)
+
+    def round32(self, x: Real) -> Word:
+        b = self.builder
+        word = b.bitcast(b.fptrunc(x, ir.FloatType()), ir.IntType(32))
+        return word if self.bits == 32 else b.zext(word, self.type)
 
     def truncate(self, x: Real) -> Word:
         return self.builder.fptoui(x, self.type)
+
+    def truncate_signed(self, x: Real) -> Word:
+        return self.builder.fptosi(x, self.type)
+
+    def table(self, values: tuple[float, ...] | tuple[int, ...], index: Word) -> Real | Word:
+        if values not in self._tables:
+            element = _DOUBLE if isinstance(values[0], float) else self.type
+            kind = ir.ArrayType(element, len(values))
+            module = self.builder.module
+            constant = ir.GlobalVariable(module, kind, module.get_unique_name("table"))
+            constant.linkage, constant.global_constant, constant.unnamed_addr = "private", True, True
+            constant.initializer = ir.Constant(kind, [ir.Constant(element, value) for value in values])
+            self._tables[values] = constant
+        place = self.builder.gep(self._tables[values], [ir.Constant(_SIZE, 0), self._index(index)], inbounds=True)
+        return self.builder.load(place)
+
+    def _index(self, index: Word) -> Any:
+        return index if self.bits == 64 else self.builder.zext(index, _SIZE)
 
 
 def emit(kernel: Kernel) -> str:

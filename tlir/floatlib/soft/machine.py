@@ -6,9 +6,13 @@ affair. ``Machine`` is what kernels may use, and all that they may use.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+
+from tlir.floatlib.soft.fma import fma
 
 Word = Any
 Predicate = Any
@@ -20,11 +24,25 @@ class Machine(Protocol):
 
     Arithmetic wraps. Shift amounts must be below ``bits``. ``multiply_wide`` gives the low and the high word of a
     product; ``funnel_left`` the high word of the double word ``high:low`` shifted left, ``funnel_right`` the low word
-    of it shifted right. ``real`` values are binary64 numbers, rounded to nearest even; they serve only as estimates
-    that exact word arithmetic corrects.
+    of it shifted right.
+
+    ``real`` values are binary64 numbers; every operation on them that rounds rounds once, to nearest even, and
+    subnormal numbers are kept. What else they need:
+
+    * ``real_fma`` is x * y + z rounded once on every machine. ``has_fma`` says whether that is one instruction;
+      otherwise it costs some forty operations, and a kernel that does not need it exact takes a product and a sum.
+    * ``real_minimum`` and ``real_maximum``: no operand is NaN; of two zeros either may be the result.
+    * ``real_round``: to the nearest integer, ties to even.
+    * ``truncate``, ``truncate_signed``: toward zero; the integer fits the unsigned or the signed word. No NaN.
+    * ``real_bits``, ``real_from_bits``: the bits of a real number as a word of 64 bits, and back.
+    * ``real32_of_bits``: the binary32 number with these 32 bits, exactly; ``round32``: the bits of the binary32 number
+      nearest to x (ties to even), infinity from 2**128 - 2**103 on.
+    * ``table``: the entry ``index`` of a constant array; all floats (the result is a real) or all integers (a word).
+      The index must be below the number of entries, in all elements.
     """
 
     bits: int
+    has_fma: bool
 
     def constant(self, value: int) -> Word: ...
     def add(self, x: Word, y: Word) -> Word: ...
@@ -55,11 +73,34 @@ class Machine(Protocol):
     def real_multiply(self, x: Real, y: Real) -> Real: ...
     def real_divide(self, x: Real, y: Real) -> Real: ...
     def real_sqrt(self, x: Real) -> Real: ...
+    def real_fma(self, x: Real, y: Real, z: Real) -> Real: ...
+    def real_negate(self, x: Real) -> Real: ...
+    def real_abs(self, x: Real) -> Real: ...
+    def real_minimum(self, x: Real, y: Real) -> Real: ...
+    def real_maximum(self, x: Real, y: Real) -> Real: ...
+    def real_round(self, x: Real) -> Real: ...
+    def real_less(self, x: Real, y: Real) -> Predicate: ...
+    def real_equal(self, x: Real, y: Real) -> Predicate: ...
+    def real_select(self, p: Predicate, x: Real, y: Real) -> Real: ...
+    def real_bits(self, x: Real) -> Word: ...
+    def real_from_bits(self, x: Word) -> Real: ...
+    def real_from_signed(self, x: Word) -> Real: ...
+    def real32_of_bits(self, x: Word) -> Real: ...
+    def round32(self, x: Real) -> Word: ...
     def truncate(self, x: Real) -> Word: ...
+    def truncate_signed(self, x: Real) -> Word: ...
+    def table(self, values: tuple[float, ...] | tuple[int, ...], index: Word) -> Real | Word: ...
+
+
+@lru_cache(maxsize=256)
+def _array(values: tuple[float, ...] | tuple[int, ...], word: Any) -> NDArray[Any]:
+    return np.array(values, dtype=np.float64 if isinstance(values[0], float) else word)
 
 
 class NumpyMachine:
     """Words are arrays of uint32 or uint64 (or scalars, which broadcast), predicates arrays of bool."""
+
+    has_fma = False
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
@@ -168,3 +209,51 @@ class NumpyMachine:
 
     def truncate(self, x: Real) -> Word:
         return np.asarray(x).astype(self.type)
+
+    def real_fma(self, x: Real, y: Real, z: Real) -> Real:
+        return fma(x, y, z)
+
+    def real_negate(self, x: Real) -> Real:
+        return -x
+
+    def real_abs(self, x: Real) -> Real:
+        return np.abs(x)
+
+    def real_minimum(self, x: Real, y: Real) -> Real:
+        return np.minimum(x, y)
+
+    def real_maximum(self, x: Real, y: Real) -> Real:
+        return np.maximum(x, y)
+
+    def real_round(self, x: Real) -> Real:
+        return np.rint(x)
+
+    def real_less(self, x: Real, y: Real) -> Predicate:
+        return x < y
+
+    def real_equal(self, x: Real, y: Real) -> Predicate:
+        return x == y
+
+    def real_select(self, p: Predicate, x: Real, y: Real) -> Real:
+        return np.where(p, x, y)
+
+    def real_bits(self, x: Real) -> Word:
+        return np.asarray(x).view(np.uint64)
+
+    def real_from_bits(self, x: Word) -> Real:
+        return np.asarray(x).view(np.float64)
+
+    def real_from_signed(self, x: Word) -> Real:
+        return np.asarray(x).view(f"i{self.bits // 8}").astype(np.float64)
+
+    def real32_of_bits(self, x: Word) -> Real:
+        return np.asarray(x).astype(np.uint32).view(np.float32).astype(np.float64)
+
+    def round32(self, x: Real) -> Word:
+        return np.asarray(x).astype(np.float32).view(np.uint32).astype(self.type)
+
+    def truncate_signed(self, x: Real) -> Word:
+        return np.asarray(x).astype(f"i{self.bits // 8}").view(self.type)
+
+    def table(self, values: tuple[float, ...] | tuple[int, ...], index: Word) -> Real | Word:
+        return _array(values, self.type)[np.asarray(index).astype(np.intp)]

@@ -53,8 +53,13 @@ _TEXT = {
     "real_subtract": "{} - {}",
     "real_multiply": "{} * {}",
     "real_divide": "{} / {}",
+    "real_negate": "-{}",
+    "real_less": "{} < {}",
+    "real_equal": "{} == {}",
 }
 """Operations written as expressions; the others are calls of ``NumpyMachine``."""
+
+_PREDICATES = ("equal", "less", "both", "either", "differ", "negation", "real_less", "real_equal")
 
 _NEUTRAL = {"add": 0, "or_": 0, "xor": 0, "either": False, "differ": False, "both": True}
 """Constants that leave the other operand as it is."""
@@ -84,6 +89,8 @@ class Recorder:
     def _record(self, name: str, *arguments: Any) -> Any:
         if name in ("constant", "truth", "real_constant"):
             return Value(0, getattr(self.numpy, name)(*arguments))
+        if name == "table":
+            arguments = (Value(0, arguments[0]), arguments[1])
         if all(argument.index == 0 for argument in arguments):
             with np.errstate(all="ignore"):
                 result = getattr(self.numpy, name)(*(argument.constant for argument in arguments))
@@ -91,7 +98,7 @@ class Recorder:
         simpler = _simplified(name, arguments)
         if simpler is not None:
             return simpler
-        key = (name, *(a.index or (a.constant.dtype.str, a.constant.item()) for a in arguments))
+        key = (name, *(a.index or _identity(a.constant) for a in arguments))
         if key not in self._known:
             results = tuple(self.new() for _ in range(2 if name == "multiply_wide" else 1))
             self.steps.append(Step(name, arguments, results))
@@ -99,12 +106,17 @@ class Recorder:
         return self._known[key]
 
 
+def _identity(constant: Any) -> Any:
+    """What tells constants apart; -0 from 0 too."""
+    return constant if isinstance(constant, tuple) else (constant.dtype.str, constant.tobytes())
+
+
 def _scalar(result: Any) -> Value:
     return Value(0, np.asarray(result)[()])
 
 
 def _simplified(name: str, arguments: tuple[Value, ...]) -> Value | None:
-    if name == "select":
+    if name in ("select", "real_select"):
         condition, x, y = arguments
         if condition.index == 0:
             return x if condition.constant else y
@@ -180,7 +192,7 @@ def _write(
 
 
 def _expression(step: Step, arguments: list[str], predicates: set[int]) -> str:
-    if step.name in ("equal", "less", "both", "either", "differ", "negation"):
+    if step.name in _PREDICATES:
         predicates |= {value.index for value in step.results}
     if step.name in _TEXT:
         return _TEXT[step.name].format(*arguments)
