@@ -202,6 +202,8 @@ class Writer:
         self.out: list[tuple[tuple[int, ...], str]] = []
         self.complex_views: dict[Value, Value] = {}
         """Results of view_as_real, with the complex value that each shows."""
+        self.permutations: dict[Value, Value] = {}
+        """Row exchanges of LU factorizations, with the permutation that each makes."""
         self._constants: dict[Any, Value] = {}
 
     # nodes
@@ -2701,7 +2703,588 @@ for _name, _kind, _rank in [
         RULES[f"aten.{_name}.{_overload}"] = _upsample(_kind, _rank)
 
 
-IGNORED = ("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default")
+# ---- rules: factorizations, solvers and Fourier transforms
+
+
+def _turned(w: Writer, value: Value, conjugate: bool = True) -> Value:
+    """Each matrix transposed, and conjugated where its numbers are complex."""
+    rank = value.rank
+    result = w.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
+    return w.op("conjugate", result) if conjugate and value.kind == "complex" else result
+
+
+def _times(w: Writer, lhs: Value, rhs: Value) -> Value:
+    """Products of matrices, batch by batch."""
+    batch = lhs.rank - 2
+    return w.dot(lhs, rhs, batch, lhs.rank - 1, batch)
+
+
+def _places_of(w: Writer, shape: Sequence[int], axis: int, dtype: str = "int64") -> Value:
+    """The index along an axis, at every element."""
+    return w.emit("iota", [], shape, dtype, iota_dimension=axis)
+
+
+def _triangle_of(w: Writer, value: Value, lower: bool, strict: bool = False) -> Value:
+    """The lower or upper triangle, zeros elsewhere; ``strict`` without the diagonal."""
+    row, column = (_places_of(w, value.shape[-2:], axis) for axis in (0, 1))
+    direction = ("GT" if strict else "GE") if lower else ("LT" if strict else "LE")
+    inside = w.broadcast(w.compare(direction, row, column), value.shape)
+    return w.select(inside, value, w.full(0, value))
+
+
+def _identities(w: Writer, shape: Sequence[int], dtype: str) -> Value:
+    """Matrices with ones on the diagonal, batches and all."""
+    row, column = (_places_of(w, shape[-2:], axis) for axis in (0, 1))
+    return w.broadcast(w.convert(w.compare("EQ", row, column), dtype), shape)
+
+
+def _main_diagonal(w: Writer, value: Value) -> Value:
+    outer, (rows, columns) = w.out, value.shape[-2:]
+    w.out = [((*value.shape[:-2], min(rows, columns)), value.dtype)]
+    result = _diagonal(w, SimpleNamespace(self=value, offset=0, dim1=-2, dim2=-1))
+    w.out = outer
+    assert isinstance(result, Value)
+    return result
+
+
+def _shape_of_part(value: Value, rows: int, columns: int) -> list[int]:
+    return [*value.shape[:-2], rows, columns]
+
+
+def _padded_columns(w: Writer, value: Value, columns: int) -> Value:
+    """The first columns of each matrix, with columns of zeros behind where there are not so many."""
+    value = w.slice(value, value.rank - 1, 0, min(columns, value.shape[-1]))
+    missing = columns - value.shape[-1]
+    if not missing:
+        return value
+    zeros = w.broadcast(w.scalar(0, value.dtype), [*value.shape[:-1], missing])
+    return w.concatenate([value, zeros], value.rank - 1)
+
+
+def _solved(
+    w: Writer,
+    a: Value,
+    b: Value,
+    *,
+    lower: bool,
+    transpose: str = "NO_TRANSPOSE",
+    unit: bool = False,
+    left: bool = True,
+) -> Value:
+    """triangular_solve on operands of one batch."""
+    attrs = {"left_side": left, "lower": lower, "unit_diagonal": unit, "transpose_a": transpose}
+    return w.emit("triangular_solve", [a, b], b.shape, b.dtype, **attrs)
+
+
+def _factored(w: Writer, value: Value) -> tuple[Value, Value, Value]:
+    """L and U packed, row exchanges counted from 1 as LAPACK does, and what is wrong: the first zero on U's diagonal,
+    counted from 1, or 0."""
+    batch, (rows, columns) = value.shape[:-2], value.shape[-2:]
+    least = min(rows, columns)
+    types = [(value.shape, value.dtype), ((*batch, least), "int32"), ((*batch, rows), "int32")]
+    packed, exchanges, permutation = w.emit_several("lu", [value], types)
+    pivots = w.op("add", exchanges, w.full(1, exchanges))
+    w.permutations[pivots] = permutation
+    diagonal = _main_diagonal(w, packed)
+    zero = w.compare("EQ", diagonal, w.full(0, diagonal))
+    return packed, pivots, _first_true(w, zero)
+
+
+def _first_true(w: Writer, flags: Value) -> Value:
+    """The place, counted from 1, of the first true flag along the last axis; 0 where there is none. int32."""
+    count = flags.shape[-1]
+    place = _places_of(w, flags.shape, flags.rank - 1, "int32")
+    beyond = w.full(count, place)
+    first = w.reduce(w.select(flags, place, beyond), "minimum", [flags.rank - 1])
+    none = w.compare("EQ", first, w.full(count, first))
+    return w.select(none, w.full(0, first), w.op("add", first, w.full(1, first)))
+
+
+def _permutation(w: Writer, pivots: Value, rows: int) -> Value:
+    """The rows in the order that the exchanges leave them in. Exchanges that this graph computed bring it along."""
+    if pivots in w.permutations:
+        return w.permutations[pivots]
+    batch, count = pivots.shape[:-1], pivots.shape[-1]
+    order = _places_of(w, [*batch, rows], len(batch), "int32")
+    for k in range(count):
+        here = w.slice(order, len(batch), k, k + 1)
+        there = w.slice(pivots, len(batch), k, k + 1)
+        there = w.op("subtract", there, w.full(1, there))
+        moved = _gather_along(w, order, len(batch), w.convert(there, "int64"))
+        place = _places_of(w, order.shape, len(batch), "int32")
+        wide = [w.broadcast(x, order.shape) for x in (here, there, moved)]
+        order = w.select(w.compare("EQ", place, wide[1]), wide[0], order)
+        order = w.select(w.compare("EQ", place, w.full(k, place)), wide[2], order)
+    return order
+
+
+def _inverse_permutation(w: Writer, order: Value) -> Value:
+    return _sorted(w, order, order.rank - 1, False)[1]
+
+
+def _rows_at(w: Writer, value: Value, order: Value) -> Value:
+    """The rows of each matrix in the given order."""
+    index = w.convert(order, "int64")
+    wide = w.along(index, value.shape, list(range(index.rank)))
+    return _gather_along(w, value, value.rank - 2, wide)
+
+
+def _lu_solution(w: Writer, packed: Value, pivots: Value, b: Value, left: bool, adjoint: bool) -> Value:
+    """X with A X = B, A^H X = B, X A = B or X A^H = B, for the factors of A."""
+    if not left:
+        return _turned(w, _lu_solution(w, packed, pivots, _turned(w, b), True, not adjoint))
+    order = _permutation(w, pivots, packed.shape[-2])
+    if not adjoint:
+        b = _solved(w, packed, _rows_at(w, b, order), lower=True, unit=True)
+        return _solved(w, packed, b, lower=False)
+    b = _solved(w, packed, b, lower=False, transpose="ADJOINT")
+    b = _solved(w, packed, b, lower=True, unit=True, transpose="ADJOINT")
+    return _rows_at(w, b, _inverse_permutation(w, order))
+
+
+def _factored_transposed(a: Any, value: Value) -> bool:
+    """Whether torch factorizes the transpose, which saves it a copy: of contiguous real matrices
+    (native/BatchLinearAlgebra.cpp)."""
+    expected = [math.prod(value.shape[axis + 1 :]) for axis in range(value.rank)]
+    strides = a.strides.get("A", tuple(expected))
+    contiguous = all(n == 1 or s == e for n, s, e in zip(value.shape, strides, expected, strict=True))
+    return contiguous and value.kind != "complex"
+
+
+def _in_one_batch(w: Writer, *values: Value) -> list[Value]:
+    batch = torch.broadcast_shapes(*(value.shape[:-2] for value in values))
+    return [w.broadcast(value, [*batch, *value.shape[-2:]]) for value in values]
+
+
+@rule("linalg_lu_factor_ex.default")
+def _lu_factor(w: Writer, a: Any) -> list[Value | None]:
+    if not a.pivot:
+        raise _Refused("a factorization without pivoting")
+    return list(_factored(w, a.A))
+
+
+@rule("linalg_lu.default")
+def _lu(w: Writer, a: Any) -> list[Value | None]:
+    if not a.pivot:
+        raise _Refused("a factorization without pivoting")
+    packed, pivots, _ = _factored(w, a.A)
+    return list(_unpacked(w, packed, pivots))
+
+
+def _unpacked(w: Writer, packed: Value, pivots: Value) -> list[Value]:
+    """P, L and U with A = P L U."""
+    rows, columns = packed.shape[-2:]
+    least = min(rows, columns)
+    order = _permutation(w, pivots, rows)
+    row = _places_of(w, [*order.shape[:-1], rows, rows], order.rank - 1, "int32")
+    wide = w.along(order, row.shape, [*range(order.rank - 1), order.rank])
+    matrix = w.convert(w.compare("EQ", row, wide), packed.dtype)
+    lower = _triangle_of(w, w.slice(packed, packed.rank - 1, 0, least), True, strict=True)
+    lower = w.op("add", lower, _identities(w, lower.shape, lower.dtype))
+    return [matrix, lower, _triangle_of(w, w.slice(packed, packed.rank - 2, 0, least), False)]
+
+
+@rule("lu_unpack.default")
+def _lu_unpack(w: Writer, a: Any) -> list[Value | None]:
+    parts: list[Value | None] = list(_unpacked(w, a.LU_data, a.LU_pivots))
+    return [part if part and part.shape == shape else None for part, (shape, _) in zip(parts, w.out, strict=True)]
+
+
+@rule("linalg_lu_solve.default")
+def _lu_solve(w: Writer, a: Any) -> Value:
+    packed, b = _in_one_batch(w, a.LU, a.B)
+    pivots = a.pivots
+    if packed.shape[:-2] != pivots.shape[:-1]:
+        order = w.permutations.get(pivots)
+        wide = w.broadcast(pivots, [*packed.shape[:-2], pivots.shape[-1]])
+        if order is not None:
+            w.permutations[wide] = w.broadcast(order, [*packed.shape[:-2], order.shape[-1]])
+        pivots = wide
+    return _lu_solution(w, packed, pivots, b, a.left, a.adjoint)
+
+
+@rule("_linalg_solve_ex.default", "linalg_inv_ex.default")
+def _solve(w: Writer, a: Any) -> list[Value | None]:
+    """Factors and two substitutions; the inverse solves for the identity."""
+    inverse = a.operator == "linalg_inv_ex"
+    shape = w.out[0][0]
+    turned = _factored_transposed(a, a.A)
+    packed, pivots, info = _factored(w, _turned(w, a.A) if turned else a.A)
+    b = _identities(w, a.A.shape, a.A.dtype) if inverse else a.B
+    left = inverse or a.left
+    vector = not inverse and (b.rank == 1 or (b.rank == a.A.rank - 1 and b.shape == a.A.shape[:-1]))
+    if vector:
+        b = w.reshape(b, [*b.shape, 1] if left else [*b.shape[:-1], 1, b.shape[-1]])
+    batch = torch.broadcast_shapes(a.A.shape[:-2], b.shape[:-2])
+    order = _permutation(w, pivots, packed.shape[-2])
+    wide = w.broadcast(pivots, [*batch, pivots.shape[-1]])
+    w.permutations[wide] = w.broadcast(order, [*batch, order.shape[-1]])
+    factors, b = _in_one_batch(w, packed, b)
+    result = w.reshape(_lu_solution(w, factors, wide, b, left, turned), shape)
+    return [result, info] if inverse else [result, packed, pivots, info]
+
+
+def _sign_of_exchanges(w: Writer, pivots: Value, dtype: str) -> Value:
+    """-1 where an odd number of rows was exchanged with another."""
+    place = _places_of(w, pivots.shape, pivots.rank - 1, "int32")
+    exchanged = w.compare("NE", pivots, w.op("add", place, w.full(1, place)))
+    odd = w.reduce(exchanged, "xor", [pivots.rank - 1])
+    return w.select(odd, w.full(-1, odd, dtype), w.full(1, odd, dtype))
+
+
+@rule("_linalg_det.default")
+def _det(w: Writer, a: Any) -> list[Value | None]:
+    packed, pivots, _ = _factored(w, _turned(w, a.A) if _factored_transposed(a, a.A) else a.A)
+    diagonal = _main_diagonal(w, packed)
+    product = w.reduce(diagonal, "multiply", [diagonal.rank - 1])
+    return [w.op("multiply", product, _sign_of_exchanges(w, pivots, packed.dtype)), packed, pivots]
+
+
+@rule("_linalg_slogdet.default")
+def _slogdet(w: Writer, a: Any) -> list[Value | None]:
+    packed, pivots, _ = _factored(w, _turned(w, a.A) if _factored_transposed(a, a.A) else a.A)
+    diagonal = _main_diagonal(w, packed)
+    axis = [diagonal.rank - 1]
+    signs = w.reduce(w.op("sign", diagonal), "multiply", axis)
+    signs = w.op("multiply", signs, _sign_of_exchanges(w, pivots, packed.dtype))
+    moduli = w.op("abs", diagonal, dtype=_PARTS.get(diagonal.dtype, diagonal.dtype))
+    return [signs, w.reduce(w.op("log", moduli), "add", axis), packed, pivots]
+
+
+@rule("linalg_solve_triangular.default")
+def _solve_triangular(w: Writer, a: Any) -> Value:
+    matrix, b = _in_one_batch(w, a.self, a.B)
+    return _solved(w, matrix, b, lower=not a.upper, unit=a.unitriangular, left=a.left)
+
+
+@rule("triangular_solve.default")
+def _triangular_solve(w: Writer, a: Any) -> list[Value | None]:
+    matrix, b = _in_one_batch(w, a.A, a.self)
+    transpose = "TRANSPOSE" if a.transpose else "NO_TRANSPOSE"
+    return [_solved(w, matrix, b, lower=not a.upper, unit=a.unitriangular, transpose=transpose), matrix]
+
+
+def _order_of_failure(w: Writer, value: Value, lower: bool) -> Value:
+    """LAPACK's info of a Cholesky factorization: the order of the first leading block that is not positive definite,
+    or 0, from the factorizations of all leading blocks, the rest being the identity. int32."""
+    order, rank = value.shape[-1], value.rank
+    shape = [*value.shape[:-2], order, order, order]
+    wide = w.along(value, shape, [*range(rank - 2), rank - 1, rank])
+    block, row, column = (_places_of(w, shape, axis) for axis in (rank - 2, rank - 1, rank))
+    inside = w.op("and", w.compare("LE", row, block), w.compare("LE", column, block))
+    blocks = w.select(inside, wide, _identities(w, shape, value.dtype))
+    factors = w.emit("cholesky", [blocks], shape, value.dtype, lower=lower)
+    corner = w.slice(w.slice(factors, rank - 1, 0, 1), rank, 0, 1)
+    corner = w.reshape(corner, shape[:-2])
+    if corner.kind == "complex":
+        corner = w.op("real", corner, dtype=_PARTS[corner.dtype])
+    return _first_true(w, w.compare("NE", corner, corner))
+
+
+@rule("linalg_cholesky_ex.default", "cholesky.default")
+def _cholesky(w: Writer, a: Any) -> Any:
+    """Where the matrix is not positive definite, torch leaves the factor unfinished; here it is NaN."""
+    value = a.self
+    result = w.emit("cholesky", [value], value.shape, value.dtype, lower=not a.upper)
+    return result if a.operator == "cholesky" else [result, _order_of_failure(w, value, not a.upper)]
+
+
+def _cholesky_solution(w: Writer, factor: Value, b: Value, upper: bool) -> Value:
+    first, second = ("ADJOINT", "NO_TRANSPOSE") if upper else ("NO_TRANSPOSE", "ADJOINT")
+    b = _solved(w, factor, b, lower=not upper, transpose=first)
+    return _solved(w, factor, b, lower=not upper, transpose=second)
+
+
+@rule("cholesky_solve.default")
+def _cholesky_solve(w: Writer, a: Any) -> Value:
+    factor, b = _in_one_batch(w, a.input2, a.self)
+    return _cholesky_solution(w, factor, b, a.upper)
+
+
+@rule("cholesky_inverse.default")
+def _cholesky_inverse(w: Writer, a: Any) -> Value:
+    return _cholesky_solution(w, a.self, _identities(w, a.self.shape, a.self.dtype), a.upper)
+
+
+def _reflectors(w: Writer, value: Value) -> tuple[Value, Value]:
+    least = min(value.shape[-2:])
+    packed, taus = w.emit_several(
+        "geqrf", [value], [(value.shape, value.dtype), ((*value.shape[:-2], least), value.dtype)]
+    )
+    return packed, taus
+
+
+def _orthogonal(w: Writer, packed: Value, taus: Value, columns: int) -> Value:
+    """The first columns of the product of the reflectors."""
+    packed = _padded_columns(w, packed, columns)
+    taus = w.slice(taus, taus.rank - 1, 0, min(columns, taus.shape[-1]))
+    return w.emit("householder_product", [packed, taus], packed.shape, packed.dtype)
+
+
+@rule("linalg_qr.default")
+def _qr(w: Writer, a: Any) -> list[Value | None]:
+    """By Householder reflectors with LAPACK's signs."""
+    rows, columns = a.A.shape[-2:]
+    packed, taus = _reflectors(w, a.A)
+    height = rows if a.mode == "complete" else min(rows, columns)
+    upper = _triangle_of(w, w.slice(packed, packed.rank - 2, 0, height), False)
+    return [None if a.mode == "r" else _orthogonal(w, packed, taus, height), upper]
+
+
+@rule("geqrf.default")
+def _geqrf(w: Writer, a: Any) -> list[Value | None]:
+    return list(_reflectors(w, a.self))
+
+
+@rule("linalg_householder_product.default")
+def _householder_product(w: Writer, a: Any) -> Value:
+    return _orthogonal(w, a.input, a.tau, a.input.shape[-1])
+
+
+@rule("ormqr.default")
+def _ormqr(w: Writer, a: Any) -> Value:
+    """Q or Q^H times the matrix, from the left or from the right, Q being square."""
+    q = _orthogonal(w, a.self, a.input2, a.self.shape[-2])
+    q = _turned(w, q) if a.transpose else q
+    return _times(w, q, a.input3) if a.left else _times(w, a.input3, q)
+
+
+def _eigh_of(w: Writer, value: Value, lower: bool) -> list[Value]:
+    types = [(value.shape[:-1], _PARTS.get(value.dtype, value.dtype)), (value.shape, value.dtype)]
+    return w.emit_several("eigh", [value], types, lower=lower)
+
+
+def _svd_of(w: Writer, value: Value, full: bool = False) -> list[Value]:
+    batch, (rows, columns) = value.shape[:-2], value.shape[-2:]
+    least = min(rows, columns)
+    left, right = (rows, columns) if full else (least, least)
+    types = [
+        ((*batch, rows, left), value.dtype),
+        ((*batch, least), _PARTS.get(value.dtype, value.dtype)),
+        ((*batch, right, columns), value.dtype),
+    ]
+    attrs = {"full_matrices": True} if full else {}
+    return w.emit_several("svd", [value], types, **attrs)
+
+
+@rule("_linalg_eigh.default")
+def _eigh(w: Writer, a: Any) -> list[Value | None]:
+    """Ascending; the phases of the vectors are not LAPACK's."""
+    values, vectors = _eigh_of(w, a.A, a.UPLO.upper() == "L")
+    return [values, vectors if a.compute_v else None]
+
+
+@rule("_linalg_svd.default")
+def _svd(w: Writer, a: Any) -> list[Value | None]:
+    """Descending; the phases of the vectors are not LAPACK's."""
+    u, s, vh = _svd_of(w, a.A, bool(a.full_matrices) and a.compute_uv)
+    return [u, s, vh] if a.compute_uv else [None, s, None]
+
+
+def _scaled_columns(w: Writer, value: Value, factors: Value) -> Value:
+    wide = w.convert(factors, value.dtype)
+    return w.op("multiply", value, w.along(wide, value.shape, [*range(value.rank - 2), value.rank - 1]))
+
+
+def _reciprocals_above(w: Writer, values: Value, tolerance: Value) -> Value:
+    inverse = w.op("divide", w.full(1, values), values)
+    return w.select(w.compare("GT", values, w.broadcast(tolerance, values.shape)), inverse, w.full(0, values))
+
+
+@rule("linalg_pinv.atol_rtol_tensor")
+def _pinv(w: Writer, a: Any) -> Value:
+    """V diag(1 / s) U^H over the singular values above max(atol, rtol * the greatest); of Hermitian matrices with
+    their eigenvalues."""
+    value, least = a.self, min(a.self.shape[-2:])
+    if not least:
+        raise _Refused("a matrix without elements")
+    if a.hermitian:
+        signed, u = _eigh_of(w, value, True)
+        s, vh = w.op("abs", signed), _turned(w, u)
+    else:
+        u, s, vh = _svd_of(w, value)
+        signed = s
+    batch = s.shape[:-1]
+    peak = w.reduce(s, "maximum", [s.rank - 1], keep=True)
+    epsilon = torch.finfo(TORCH_DTYPES[s.dtype]).eps * max(value.shape[-2:])
+    atol = None if a.atol is None else w.operand(a.atol, s.dtype, batch)
+    if a.rtol is not None:
+        rtol = w.operand(a.rtol, s.dtype, batch)
+    else:
+        rtol = w.broadcast(w.scalar(epsilon, s.dtype), batch)
+        if atol is not None:
+            rtol = w.select(w.compare("GT", atol, w.full(0, atol)), w.full(0, rtol), rtol)
+    tolerance = w.op("multiply", w.reshape(rtol, [*batch, 1]), peak)
+    if atol is not None:
+        tolerance = w.op("maximum", w.reshape(atol, [*batch, 1]), tolerance)
+    inverse = w.op("divide", w.full(1, signed), signed)
+    inverse = w.select(w.compare("GT", s, w.broadcast(tolerance, s.shape)), inverse, w.full(0, s))
+    return _times(w, _scaled_columns(w, _turned(w, vh), inverse), _turned(w, u))
+
+
+@rule("linalg_lstsq.default")
+def _lstsq(w: Writer, a: Any) -> list[Value | None]:
+    """The shortest of the least-squares solutions, by singular values above rcond times the greatest."""
+    matrix, b = a.self, a.b
+    rows, columns = matrix.shape[-2:]
+    vector = b.rank == matrix.rank - 1 and b.shape == matrix.shape[:-1]
+    b = w.reshape(b, [*b.shape, 1]) if vector else b
+    matrix, b = _in_one_batch(w, matrix, b)
+    u, s, vh = _svd_of(w, matrix)
+    rcond = a.rcond
+    if rcond is None or rcond < 0:
+        rcond = torch.finfo(TORCH_DTYPES[s.dtype]).eps * max(rows, columns)
+    peak = w.reduce(s, "maximum", [s.rank - 1], keep=True)
+    tolerance = w.op("multiply", peak, w.full(rcond, peak))
+    inverse = _reciprocals_above(w, s, tolerance)
+    found = _times(w, _scaled_columns(w, _turned(w, vh), inverse), _times(w, _turned(w, u), b))
+    wide = w.broadcast(tolerance, s.shape)
+    rank = w.reduce(w.convert(w.compare("GT", s, wide), "int64"), "add", [s.rank - 1])
+    error = w.op("subtract", _times(w, matrix, found), b)
+    if error.kind == "complex":
+        error = w.op("multiply", error, w.op("conjugate", error))
+        error = w.op("real", error, dtype=s.dtype)
+    else:
+        error = w.op("multiply", error, error)
+    parts = [w.reshape(found, w.out[0][0]), w.reduce(error, "add", [error.rank - 2]), rank, s]
+    return [part if part.shape == shape else None for part, (shape, _) in zip(parts, w.out, strict=True)]
+
+
+_TAYLOR_DEGREE = 18
+
+
+@rule("linalg_matrix_exp.default")
+def _matrix_exp(w: Writer, a: Any) -> Value:
+    """(sum of (A / 2^s)^k / k! for k = 0 … 18) squared s times, s the least with norm(A, 1) / 2^s <= 1.
+
+    torch chooses the degree and s by thresholds of the norm; both are accurate to the format's rounding.
+    """
+    value, real = a.self, _PARTS.get(a.self.dtype, a.self.dtype)
+    if not value.size:
+        return value
+    if value.dtype in REDUCED:
+        raise _Refused("a matrix in a 16-bit format")
+    sums = w.reduce(w.op("abs", value, dtype=real), "add", [value.rank - 2])
+    norm = w.reduce(sums, "maximum", [sums.rank - 1])
+    steps = w.op("maximum", w.op("ceil", w.op("log2", norm)), w.full(0.0, norm))
+    steps = w.select(w.op("is_finite", norm, dtype="bool"), steps, w.full(0.0, steps))
+    scale = w.convert(w.op("exp2", steps), value.dtype)
+    matrix = w.op("divide", value, w.along(scale, value.shape, range(value.rank - 2)))
+    identity = _identities(w, value.shape, value.dtype)
+    result = identity
+    for k in range(_TAYLOR_DEGREE, 0, -1):
+        product = _times(w, matrix, result)
+        result = w.op("add", identity, w.op("divide", product, w.full(k, product)))
+    count = w.convert(steps, "int32")
+
+    def region(body: Callable[[Writer, Value, Value], list[Value]]) -> dict[str, Any]:
+        inner = Writer()
+        inputs = [inner.emit("input", (), x.shape, x.dtype) for x in (result, count)]
+        outputs = body(inner, *inputs)
+        return _body(inner.nodes, [x.ref for x in outputs])
+
+    def more(inner: Writer, x: Value, left: Value) -> list[Value]:
+        return [inner.reduce(inner.compare("GT", left, inner.full(0, left)), "or", range(left.rank))]
+
+    def square(inner: Writer, x: Value, left: Value) -> list[Value]:
+        due = inner.compare("GT", left, inner.full(0, left))
+        wide = inner.along(due, x.shape, range(left.rank))
+        return [inner.select(wide, _times(inner, x, x), x), inner.op("subtract", left, inner.full(1, left))]
+
+    types = [(x.shape, x.dtype) for x in (result, count)]
+    return w.emit_several("while", [result, count], types, [region(more), region(square)])[0]
+
+
+def _scaled_transform(w: Writer, value: Value, normalization: int, count: int) -> Value:
+    """torch's normalization: 0 none, 1 by the root of the number of elements, 2 by the number."""
+    if not normalization:
+        return value
+    factor = 1 / math.sqrt(count) if normalization == 1 else 1 / count
+    if value.kind != "complex":
+        return w.op("multiply", value, w.full(factor, value))
+    part = _PARTS[value.dtype]
+    parts = [w.op(name, value, dtype=part) for name in ("real", "imag")]
+    return w.op("complex", *(w.op("multiply", x, w.full(factor, x)) for x in parts), dtype=value.dtype)
+
+
+def _transformed(w: Writer, kind: str, value: Value, dims: Sequence[int], last: int | None = None) -> Value:
+    """fft over the axes ``dims``, the last of them the one that is halved or doubled; unscaled but for IRFFT."""
+    axes = [normal_axis(d, value.rank) for d in dims]
+    others = [d for d in range(value.rank) if d not in axes]
+    order = [*others, *axes]
+    turned = w.transpose(value, order)
+    lengths = [value.shape[d] for d in axes]
+    shape, dtype = list(turned.shape), value.dtype
+    if kind == "RFFT":
+        shape[-1], dtype = lengths[-1] // 2 + 1, _COMPLEX_OF[value.dtype]
+    if kind == "IRFFT":
+        assert last is not None
+        shape[-1], lengths[-1], dtype = last, last, _PARTS[value.dtype]
+        turned = w.slice(turned, turned.rank - 1, 0, last // 2 + 1)
+    result = w.emit("fft", [turned], shape, dtype, fft_type=kind, fft_length=lengths)
+    return w.transpose(result, [order.index(d) for d in range(value.rank)])
+
+
+def _complex_transform(w: Writer, value: Value, dims: Sequence[int], forward: bool) -> Value:
+    """Unscaled in both directions: the inverse one by conjugation."""
+    if not dims:
+        return value
+    if forward:
+        return _transformed(w, "FFT", value, dims)
+    turned = _transformed(w, "FFT", w.op("conjugate", value), dims)
+    return w.op("conjugate", turned)
+
+
+@rule("_fft_c2c.default")
+def _fft_c2c(w: Writer, a: Any) -> Value:
+    result = _complex_transform(w, a.self, a.dim, a.forward)
+    return _scaled_transform(w, result, a.normalization, math.prod(a.self.shape[d] for d in a.dim))
+
+
+@rule("_fft_r2c.default")
+def _fft_r2c(w: Writer, a: Any) -> Value:
+    count = math.prod(a.self.shape[d] for d in a.dim)
+    if a.onesided:
+        result = _transformed(w, "RFFT", a.self, a.dim)
+    else:
+        result = _complex_transform(w, w.convert(a.self, w.out[0][1]), a.dim, True)
+    return _scaled_transform(w, result, a.normalization, count)
+
+
+@rule("_fft_c2r.default")
+def _fft_c2r(w: Writer, a: Any) -> Value:
+    """IRFFT divides by the number of elements, so other normalizations multiply by it first."""
+    *outer, inner = a.dim
+    value, count = _complex_transform(w, a.self, outer, False), a.last_dim_size
+    result = _transformed(w, "IRFFT", value, [inner], a.last_dim_size)
+    total = count * math.prod(a.self.shape[d] for d in outer)
+    if a.normalization == 2:
+        return _scaled_transform(w, result, 2 if outer else 0, total // count)
+    factor = float(count) if a.normalization == 0 else count / math.sqrt(total)
+    return w.op("multiply", result, w.full(factor, result))
+
+
+@rule("_trilinear.default")
+def _trilinear(w: Writer, a: Any) -> Value:
+    """The sum over ``sumdim`` of the products of three tensors, each with axes of size 1 put in."""
+    operands = []
+    for x, places in ((a.i1, a.expand1), (a.i2, a.expand2), (a.i3, a.expand3)):
+        shape = list(x.shape)
+        for place in sorted(places):
+            shape.insert(place, 1)
+        operands.append(w.reshape(x, shape))
+    shape = torch.broadcast_shapes(*(x.shape for x in operands))
+    dtype = w.out[0][1]
+    (x, y, z), _ = w.in_float32(dtype, operands, shape)
+    axes = normal_axes(a.sumdim, len(shape)) if a.sumdim else []
+    product = w.op("multiply", w.op("multiply", x, z), y)
+    return w.convert(w.reduce(product, "add", axes), dtype)
+
+
+IGNORED = (
+    *("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default"),
+    "aten._linalg_check_errors.default",
+)
 """Operators that compute nothing: they check what tracing has already fixed."""
 
 # ---- tracing --------------------------------------------------------------------------------------------------------
@@ -2980,6 +3563,7 @@ def _trace(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str]) -
 def _trace_export(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str]) -> _Traced:
     with torch.no_grad():
         program = torch.export.export(flat, tuple(tensors), strict=False).run_decompositions(decompositions())
+    _leave_out_checks(program.graph)
     known, specs = flat.names(), iter(program.graph_signature.input_specs)
     inputs: list[torch.fx.Node] = []
     constants: dict[torch.fx.Node, tuple[torch.Tensor, str | None]] = {}
@@ -2991,6 +3575,7 @@ def _trace_export(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[
             inputs.append(node)
             continue
         if spec.kind.name == "TOKEN":  # orders effects; the operators that take it are refused by themselves
+            constants[node] = torch.empty(0), None
             continue
         values = program.state_dict if spec.target in program.state_dict else program.constants
         tensor = values.get(spec.target)
@@ -3021,6 +3606,17 @@ def _trace_export(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[
         [k for k, _ in results] + [k for k, _, _ in changes],
         tuple(name for _, _, name in changes),
     )
+
+
+def _leave_out_checks(graph: torch.fx.Graph) -> None:
+    """Take out the checks of what a factorization says of its success, which raise where it failed. They are wrapped
+    in with_effects(token, operator, …), which gives the next token."""
+    for node in reversed(graph.nodes):
+        if getattr(node.target, "__name__", "") == "with_effects" and str(node.args[1]) in IGNORED:
+            for user in list(node.users):
+                user.replace_all_uses_with(node.args[0])
+                graph.erase_node(user)
+            graph.erase_node(node)
 
 
 def _trace_make_fx(flat: _Flat, tensors: Sequence[torch.Tensor], functionalize: bool) -> _Traced:
