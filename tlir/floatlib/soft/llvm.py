@@ -7,16 +7,14 @@ flag is set anywhere, and binary64 serves only the estimates of ``division``.
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
 from math import prod
-from threading import Lock
 from typing import Any
 
-import llvmlite.binding as binding
 import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
 
+from tlir.floatlib.soft import objects
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.soft.machine import Predicate, Real, Word
 from tlir.floatlib.soft.numpy_loop import count_limbs
@@ -26,21 +24,13 @@ from tlir.floatlib.words import Words, integer_dtype
 _BYTE, _SIZE, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.DoubleType()
 
 
-@lru_cache(maxsize=1)
-def host_has_fma() -> bool:
-    """Whether this processor multiplies and adds with one rounding; everything but x86 with LLVM's vectors does."""
-    if binding.get_default_triple().split("-")[0] not in ("x86_64", "amd64", "i686", "i386"):
-        return True
-    return bool(binding.get_host_cpu_features().get("fma", False))
-
-
 class LlvmMachine:
     """Words are values of iN, predicates of i1; every operation adds an instruction at the builder's place."""
 
     def __init__(self, builder: ir.IRBuilder, bits: int, has_fma: bool | None = None) -> None:
         """``has_fma``: whether the target has the instruction; by default whether this processor has it."""
         self.bits = bits
-        self.has_fma = host_has_fma() if has_fma is None else has_fma
+        self.has_fma = objects.has_fma() if has_fma is None else has_fma
         self.builder = builder
         self.type = ir.IntType(bits)
         self._tables: dict[Any, Any] = {}
@@ -277,43 +267,20 @@ def _with_wide_vectors(text: str) -> str:
     return "\n".join([*lines, 'attributes #0 = { nounwind "prefer-vector-width"="512" }'])
 
 
-@lru_cache(maxsize=1)
-def _target() -> Any:
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    features = binding.get_host_cpu_features().flatten()
-    target = binding.Target.from_default_triple()
-    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3)
-
-
-_LOCK = Lock()
-_LOOPS: dict[Kernel, tuple[Any, Any]] = {}
-"""Compiled loops, with the engines that own their code."""
+_LOOPS: dict[Kernel, Any] = {}
 
 
 def _loop(kernel: Kernel) -> Any:
-    with _LOCK:
-        if kernel not in _LOOPS:
-            machine = _target()
-            module = binding.parse_assembly(emit(kernel))
-            module.verify()
-            options = binding.create_pipeline_tuning_options(speed_level=3)
-            options.loop_vectorization = True
-            options.slp_vectorization = True
-            passes = binding.create_pass_builder(machine, options)
-            passes.getModulePassManager().run(module, passes)
-            engine = binding.create_mcjit_compiler(module, machine)
-            engine.finalize_object()
-            pointers = [ctypes.c_void_p] * (len(kernel.operands) + 2)
-            call = ctypes.CFUNCTYPE(None, ctypes.c_int64, *pointers)(engine.get_function_address("loop"))
-            _LOOPS[kernel] = (call, engine)
-        return _LOOPS[kernel][0]
+    if kernel not in _LOOPS:
+        address = objects.compile_ir(emit(kernel), ["loop"])["loop"]
+        pointers = [ctypes.c_void_p] * (len(kernel.operands) + 2)
+        _LOOPS[kernel] = ctypes.CFUNCTYPE(None, ctypes.c_int64, *pointers)(address)
+    return _LOOPS[kernel]
 
 
 def run(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, NDArray[np.uint8] | None]:
     """Words and flags (None where the kernel has none) of operands of one common shape of elements."""
-    compiled = _LOOPS.get(kernel)
-    call = _loop(kernel) if compiled is None else compiled[0]
+    call = _LOOPS.get(kernel) or _loop(kernel)
     shape = operands[0].shape[:-1] if kernel.operands[0] > 64 else operands[0].shape
     count = count_limbs(kernel.result)
     out = np.empty((*shape, count) if count > 1 else shape, dtype=integer_dtype(min(kernel.result, 64)))

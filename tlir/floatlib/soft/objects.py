@@ -1,0 +1,158 @@
+"""Machine code from LLVM IR, for this processor, kept on disk between runs.
+
+What a module compiles to depends on its text, the processor, and LLVM alone, and these name the file that keeps the
+object code: ``$XDG_CACHE_HOME/tlir/objects/SHA256.o`` (``~/.cache`` where the variable is unset). Files are replaced
+atomically and begin with the digest of the rest, so that a damaged one is compiled again. Where the folder cannot be
+used, belongs to somebody else, or can be written by others, nothing is kept; that is never an error.
+
+This module needs llvmlite.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as binding
+
+KEPT_FILES = 4096
+"""The most files that are kept; when there are more, the older half goes."""
+
+_PIPELINE = "O3, loop and superword vectorization"
+_LOCK = Lock()
+_ENGINES: list[Any] = []
+"""The owners of all code that was loaded; code is never unloaded."""
+
+
+def compile_ir(text: str, entries: Iterable[str]) -> dict[str, int]:
+    """The addresses of the functions ``entries`` of a module in LLVM's assembly language.
+
+    The module is optimised and vectorised for this processor; the addresses are valid as long as the process. Calls of
+    several threads wait for each other. RuntimeError (of llvmlite) for text that is no module, KeyError for a function
+    that it does not define.
+    """
+    with _LOCK:
+        machine = _target()
+        path = _path(text)
+        code = None if path is None else _read(path)
+        if code is None:
+            code = _object_code(text, machine)
+            if path is not None:
+                _write(path, code)
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+        engine.add_object_file(binding.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        _ENGINES.append(engine)
+        addresses = {entry: int(engine.get_function_address(entry)) for entry in entries}
+    for entry, address in addresses.items():
+        if address == 0:
+            raise KeyError(entry)
+    return addresses
+
+
+@lru_cache(maxsize=1)
+def _host() -> tuple[str, str, str]:
+    """Triple, processor and its features."""
+    return (
+        binding.get_default_triple(),
+        binding.get_host_cpu_name(),
+        binding.get_host_cpu_features().flatten(),
+    )
+
+
+def has_fma() -> bool:
+    """Whether this processor multiplies and adds with one rounding; of all processors only old x86 ones do not."""
+    triple, _, features = _host()
+    return triple.split("-")[0] not in ("x86_64", "amd64", "i386", "i686") or "+fma" in features.split(",")
+
+
+@lru_cache(maxsize=1)
+def _target() -> Any:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    triple, cpu, features = _host()
+    return binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=3)
+
+
+def _object_code(text: str, machine: Any) -> bytes:
+    module = binding.parse_assembly(text)
+    module.verify()
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = True
+    passes = binding.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(module, passes)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+# The folder
+
+
+def folder() -> Path | None:
+    """The folder of object files, made where it is missing; None where it cannot be used safely."""
+    try:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        # the specification of the variable has relative paths ignored
+        root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+        place = root / "tlir" / "objects"
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = place.stat()
+    except (OSError, RuntimeError, ValueError):
+        return None
+    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        return None
+    return place
+
+
+def _path(text: str) -> Path | None:
+    place = folder()
+    if place is None:
+        return None
+    parts = (*_host(), llvmlite.__version__, str(binding.llvm_version_info), _PIPELINE, text)
+    return place / (hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".o")
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, code = content[:32], content[32:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _write(path: Path, code: bytes) -> None:
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(temporary, path)
+        _prune(path.parent)
+    except OSError:
+        if temporary is not None:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
+def _prune(place: Path) -> None:
+    files = list(place.iterdir())
+    if len(files) <= KEPT_FILES:
+        return
+    ages = {}
+    for file in files:
+        with suppress(OSError):
+            ages[file] = file.stat().st_mtime
+    for file in sorted(ages, key=ages.__getitem__)[: len(files) - KEPT_FILES // 2]:
+        with suppress(OSError):
+            file.unlink()
