@@ -141,6 +141,8 @@ def bits_of(dtype: str) -> int:
 def _words(tensor: torch.Tensor) -> bytes:
     """The words of a tensor, row-major, little-endian, each rounded up to whole bytes."""
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    if plain.numel() == 1:  # "contiguous" whatever its stride, which a view of other bits does not take
+        plain = plain.as_strided([1], [1])
     return plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
 
 
@@ -3281,6 +3283,592 @@ def _trilinear(w: Writer, a: Any) -> Value:
     return w.convert(w.reduce(product, "add", axes), dtype)
 
 
+# ---- rules: special functions
+
+_SPECIAL = {
+    "i0": "bessel_i0",
+    "special_i0e": "bessel_i0e",
+    "special_i1": "bessel_i1",
+    "special_i1e": "bessel_i1e",
+    "special_bessel_j0": "bessel_j0",
+    "special_bessel_j1": "bessel_j1",
+    "special_bessel_y0": "bessel_y0",
+    "special_bessel_y1": "bessel_y1",
+    "special_modified_bessel_i0": "bessel_i0",
+    "special_modified_bessel_i1": "bessel_i1",
+    "special_modified_bessel_k0": "bessel_k0",
+    "special_modified_bessel_k1": "bessel_k1",
+    "special_scaled_modified_bessel_k0": "bessel_k0e",
+    "special_scaled_modified_bessel_k1": "bessel_k1e",
+    "special_erfcx": "erfcx",
+    "special_ndtri": "ndtri",
+}
+
+
+def _special(aten: str, op: str) -> None:
+    @rule(f"{aten}.default")
+    def write(w: Writer, a: Any) -> Value:
+        """The exact value rounded once; torch's own approximations are a few ulps from it."""
+        return w.op(op, w.convert(a.self if hasattr(a, "self") else a.x, w.out[0][1]))
+
+
+for _aten, _op in _SPECIAL.items():
+    _special(_aten, _op)
+
+
+@rule("igamma.default", "igammac.default", "special_zeta.default", "special_zeta.self_scalar")
+@rule("special_zeta.other_scalar")
+def _special_pair(w: Writer, a: Any) -> Value:
+    return w.op(a.operator.removeprefix("special_"), *w.pair(a.self, a.other, w.out[0][1]))
+
+
+@rule("polygamma.default")
+def _polygamma(w: Writer, a: Any) -> Value:
+    value = w.convert(a.self, w.out[0][1])
+    if a.n == 0:
+        return w.op("digamma", value)
+    return w.op("polygamma", w.full(a.n, value), value)
+
+
+def _horner(w: Writer, x: Value, coefficients: Sequence[float]) -> Value:
+    """A polynomial from its highest coefficient down, product and sum rounded each."""
+    total = w.full(coefficients[0], x)
+    for coefficient in coefficients[1:]:
+        total = w.op("add", w.op("multiply", total, x), w.full(coefficient, x))
+    return total
+
+
+@rule("special_spherical_bessel_j0.default")
+def _spherical_bessel_j0(w: Writer, a: Any) -> Value:
+    """sin(x) / x, a power series where |x| < 1/2, 0 at infinity (native/Math.h)."""
+    x = w.convert(a.x if hasattr(a, "x") else a.self, w.out[0][1])
+    factorials = [math.factorial(n) for n in (13, 11, 9, 7, 5, 3, 1)]
+    signs = (1, -1, 1, -1, 1, -1, 1)
+    series = _horner(w, w.op("multiply", x, x), [s / n for s, n in zip(signs, factorials, strict=True)])
+    size = w.op("abs", x)
+    result = w.select(w.compare("LT", size, w.full(0.5, x)), series, w.op("divide", w.op("sine", x), x))
+    return w.select(w.compare("EQ", size, w.full(math.inf, x)), w.full(0.0, x), result)
+
+
+_AIRY_AN = (0.346538101525629032477, 12.0075952739645805542, 76.2796053615234516538, 168.089224934630576269)
+_AIRY_AN += (159.756391350164413639, 70.5360906840444183113, 14.0264691163389668864, 0.999999999999999995305)
+_AIRY_AD = (0.567594532638770212846, 14.7562562584847203173, 84.5138970141474626562, 177.318088145400459522)
+_AIRY_AD += (164.234692871529701831, 71.4778400825575695274, 14.0959135607834029598, 1.00000000000000000470)
+_AIRY_AFN = (-0.131696323418331795333, -0.626456544431912369773, -0.693158036036933542233, -0.279779981545119124951)
+_AIRY_AFN += (-0.0491900132609500318020, -0.00406265923594885404393, -1.59276496239262096340e-4)
+_AIRY_AFN += (-2.77649108155232920844e-6, -1.67787698489114633780e-8)
+_AIRY_AFD = (13.3560420706553243746, 32.6825032795224613948, 26.7367040941499554804, 9.18707402907259625840)
+_AIRY_AFD += (1.47529146771666414581, 0.115687173795188044134, 0.00440291641615211203805)
+_AIRY_AFD += (7.54720348287414296618e-5, 4.51850092970580378464e-7)
+_AIRY_AGN = (0.0197339932091685679179, 0.391103029615688277255, 1.06579897599595591108, 0.939169229816650230044)
+_AIRY_AGN += (0.351465656105547619242, 0.0633888919628925490927, 0.00585804113048388458567)
+_AIRY_AGN += (2.82851600836737019778e-4, 6.98793669997260967291e-6, 8.11789239554389293311e-8)
+_AIRY_AGN += (3.41551784765923618484e-10,)
+_AIRY_AGD = (9.30892908077441974853, 19.8352928718312140417, 15.5646628932864612953, 5.47686069422975497931)
+_AIRY_AGD += (0.954293611618961883998, 0.0864580826352392193095, 0.00412656523824222607191)
+_AIRY_AGD += (1.01259085116509135510e-4, 1.17166733214413521882e-6, 4.91834570062930015649e-9)
+
+
+@rule("special_airy_ai.default")
+def _airy_ai(w: Writer, a: Any) -> Value:
+    """native/Math.h, airy_ai_forward: Cephes' rational functions beyond 2.09, the power series between; NaN at both
+    infinities and 0 above 103.892. The series has as many terms as leave nothing to add in float64."""
+    x = w.convert(a.x if hasattr(a, "x") else a.self, w.out[0][1])
+
+    def mul(p: Value, q: Value) -> Value:
+        return w.op("multiply", p, q)
+
+    def div(p: Value, q: Value) -> Value:
+        return w.op("divide", p, q)
+
+    def add(p: Value, q: Value) -> Value:
+        return w.op("add", p, q)
+
+    one, three = w.full(1.0, x), w.full(3.0, x)
+    scale = w.full(0.564189583547756286948, x)
+    size = w.op("abs", x)
+    root = w.op("sqrt", size)
+    fourth = w.op("sqrt", root)
+    zeta = div(mul(mul(w.full(2.0, x), size), root), three)
+    inverse = div(one, zeta)
+    square = mul(inverse, inverse)
+    # x < -2.09
+    even = add(one, div(mul(square, _horner(w, square, _AIRY_AFN)), _horner(w, square, _AIRY_AFD)))
+    odd = div(mul(inverse, _horner(w, square, _AIRY_AGN)), _horner(w, square, _AIRY_AGD))
+    angle = add(zeta, w.full(math.pi / 4, x))
+    waves = w.op("subtract", mul(w.op("sine", angle), even), mul(w.op("cosine", angle), odd))
+    low = mul(div(scale, fourth), waves)
+    # x >= 2.09
+    ratio = div(_horner(w, inverse, _AIRY_AN), _horner(w, inverse, _AIRY_AD))
+    high = div(mul(scale, ratio), mul(mul(w.full(2.0, x), fourth), w.op("exponential", zeta)))
+    # between: two power series in x^3
+    cube = mul(mul(x, x), x)
+    f, g, m, n, k = one, x, one, x, 1.0
+    for _ in range(14):
+        m = div(mul(m, cube), w.full(k + 1, x))
+        n = div(div(mul(n, cube), w.full(k + 2, x)), w.full(k + 3, x))
+        m = div(m, w.full(k + 2, x))
+        f, g, k = add(f, m), add(g, n), k + 3
+    near = w.op(
+        "subtract",
+        mul(w.full(0.355028053887817239260, x), f),
+        mul(w.full(0.258819403792806798405, x), g),
+    )
+    result = w.select(w.compare("LT", x, w.full(-2.09, x)), low, near)
+    result = w.select(w.compare("GE", x, w.full(2.09, x)), high, result)
+    result = w.select(w.compare("GT", x, w.full(103.892, x)), w.full(0.0, x), result)
+    return w.select(w.compare("EQ", size, w.full(math.inf, x)), w.full(math.nan, x), result)
+
+
+def _loop(
+    w: Writer,
+    values: Sequence[Value],
+    cond: Callable[[Writer, list[Value]], Value],
+    body: Callable[[Writer, list[Value]], Sequence[Value]],
+) -> list[Value]:
+    """A while loop over ``values``: its test and its step are written by ``cond`` and ``body``."""
+    regions = []
+    for write in (cond, body):
+        inner = Writer()
+        inputs = [inner.emit("input", (), value.shape, value.dtype) for value in values]
+        for k in range(len(values)):
+            inner.nodes[k]["name"] = f"carried{k}"
+        results = write(inner, inputs)
+        regions.append(_body(inner.nodes, [x.ref for x in ([results] if isinstance(results, Value) else results)]))
+    return w.emit_several("while", values, [(value.shape, value.dtype) for value in values], regions)
+
+
+def _iterated(
+    w: Writer, x: Value, n: Value, p: Value, q: Value, step: Callable[[Writer, Value, Value, Value, Value], Value]
+) -> Value:
+    """q after n - 1 steps (p, q) := (q, step(k, x, p, q)), k from 1, of each element by its own n, until q is NaN."""
+
+    def going(v: Writer, carried: list[Value]) -> Value:
+        k, _, n, _, q = carried
+        left = v.compare("LT", v.broadcast(k, n.shape), n)
+        return v.op("and", left, v.compare("EQ", q, q))
+
+    def cond(v: Writer, carried: list[Value]) -> Value:
+        here = going(v, carried)
+        return v.reduce(here, "or", list(range(here.rank)))
+
+    def body(v: Writer, carried: list[Value]) -> list[Value]:
+        k, x, n, p, q = carried
+        here = going(v, carried)
+        factor = v.broadcast(v.convert(k, x.dtype), x.shape)
+        after = step(v, factor, x, p, q)
+        return [v.op("add", k, v.scalar(1, "int64")), x, n, v.select(here, q, p), v.select(here, after, q)]
+
+    return _loop(w, [w.scalar(1, "int64"), x, n, p, q], cond, body)[4]
+
+
+def _degrees(w: Writer, a: Any) -> tuple[Value, Value]:
+    """The argument and the degree (cut to an integer) of an orthogonal polynomial, in one shape."""
+    x, n = w.pair(a.x, a.n, w.out[0][1])
+    return x, w.convert(n, "int64")
+
+
+def _of_degree(w: Writer, n: Value, x: Value, result: Value) -> Value:
+    """0 for negative degrees, 1 for degree 0, else ``result``."""
+    zero = w.full(0, n)
+    result = w.select(w.compare("EQ", n, zero), w.full(1.0, x), result)
+    return w.select(w.compare("LT", n, zero), w.full(0.0, x), result)
+
+
+def _chebyshev(kind: str, shifted: bool) -> Rule:
+    def write(w: Writer, a: Any) -> Value:
+        """native/Math.h, chebyshev_polynomial_*_forward: the trigonometric form inside (-1, 1) above a small degree,
+        the recurrence 2 y q - p otherwise, and the exact values at both ends."""
+        x, n = _degrees(w, a)
+        one, two, half = w.full(1.0, x), w.full(2.0, x), w.full(0.5, x)
+        twice = w.op("add", x, x)
+        y = w.op("subtract", twice, one) if shifted else x
+        degree = w.convert(n, x.dtype)
+        odd = w.compare("NE", w.op("and", n, w.full(1, n)), w.full(0, n))
+        n1, n2 = (w.convert(w.op("add", v, w.full(1, n)), x.dtype) for v in (n, w.op("add", n, n)))
+
+        def signed(v: Value) -> Value:
+            return w.select(odd, w.op("negate", v), v)
+
+        ends = {"t": (one, signed(one)), "u": (n1, signed(n1)), "v": (one, signed(n2)), "w": (n2, signed(one))}[kind]
+        angle = w.op("acos", y)
+        if kind == "t":
+            inside = w.op("cosine", w.op("multiply", degree, angle))
+        elif kind == "u":
+            inside = w.op("divide", w.op("sine", w.op("multiply", n1, angle)), w.op("sine", angle))
+        else:
+            outer, inner, other = ("cosine", "cosine", "sine") if kind == "v" else ("sine", "sine", "cosine")
+            bent = w.op("multiply", w.op("add", degree, half), angle)
+            halved = w.op("divide", angle, two)
+            inside = w.op("divide", w.op(outer, bent), w.op(inner, halved))
+            flat = w.compare("EQ", w.op(other, halved), one)
+            limit = signed(n2) if kind == "v" else signed(one) if shifted else ends[0]
+            inside = w.select(flat, limit, inside)
+        double = w.op("add", y, y)
+        first = {
+            "t": lambda: y,
+            "u": lambda: double,
+            "v": lambda: w.op("subtract", double, one),
+            "w": lambda: w.op("add", double, one),
+        }[kind]()
+
+        def step(v: Writer, k: Value, y: Value, p: Value, q: Value) -> Value:
+            return v.op("subtract", v.op("multiply", v.op("add", y, y), q), p)
+
+        result = _of_degree(w, n, x, _iterated(w, y, n, one, first, step))
+        least = {"t": 6, "u": 6 if shifted else 8, "v": 6 if shifted else 8, "w": 4 if shifted else 8}[kind]
+        smooth = w.op("and", w.compare("GT", n, w.full(least, n)), w.compare("LT", w.op("abs", y), one))
+        result = w.select(smooth, inside, result)
+        low = w.full(0.0, x) if shifted else w.full(-1.0, x)
+        natural = w.compare("GE", n, w.full(0, n))
+        for place, value in ((low, ends[1]), (one, ends[0])):
+            result = w.select(w.op("and", natural, w.compare("EQ", x, place)), value, result)
+        return result
+
+    return write
+
+
+_HERMITE_LIMITS = {"float32": 128, "float64": 512}
+
+
+@rule(
+    *(
+        f"special_{name}.{kind}"
+        for name in ("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")
+        for kind in ("default", "x_scalar", "n_scalar")
+    )
+)
+def _polynomial(w: Writer, a: Any) -> Value:
+    """native/Math.h: the three-term recurrences of Hermite, Laguerre and Legendre polynomials, step by step."""
+    x, n = _degrees(w, a)
+    name = a.operator.removeprefix("special_")
+    one, double = w.full(1.0, x), w.op("add", x, x)
+
+    def hermite_h(v: Writer, k: Value, x: Value, p: Value, q: Value) -> Value:
+        lead = v.op("multiply", v.op("add", x, x), q)
+        return v.op("subtract", lead, v.op("multiply", v.op("add", k, k), p))
+
+    def hermite_he(v: Writer, k: Value, x: Value, p: Value, q: Value) -> Value:
+        return v.op("subtract", v.op("multiply", x, q), v.op("multiply", k, p))
+
+    def laguerre(v: Writer, k: Value, x: Value, p: Value, q: Value) -> Value:
+        unit = v.full(1.0, x)
+        lead = v.op("multiply", v.op("add", v.op("add", k, k), v.op("subtract", unit, x)), q)
+        return v.op("divide", v.op("subtract", lead, v.op("multiply", k, p)), v.op("add", k, unit))
+
+    def legendre(v: Writer, k: Value, x: Value, p: Value, q: Value) -> Value:
+        unit = v.full(1.0, x)
+        lead = v.op("multiply", v.op("multiply", v.op("add", v.op("add", k, k), unit), x), q)
+        return v.op("divide", v.op("subtract", lead, v.op("multiply", k, p)), v.op("add", k, unit))
+
+    first, step = {
+        "hermite_polynomial_h": (double, hermite_h),
+        "hermite_polynomial_he": (x, hermite_he),
+        "laguerre_polynomial_l": (w.op("subtract", one, x), laguerre),
+        "legendre_polynomial_p": (x, legendre),
+    }[name]
+    result = _of_degree(w, n, x, _iterated(w, x, n, one, first, step))
+    natural = w.compare("GE", n, w.full(0, n))
+    if name.startswith("hermite"):
+        beyond = w.compare("GT", n, w.full(_HERMITE_LIMITS[x.dtype], n))
+        return w.select(beyond, w.full(math.nan, x), result)
+    if name == "laguerre_polynomial_l":
+        return w.select(w.op("and", natural, w.compare("EQ", x, w.full(0.0, x))), one, result)
+    odd = w.compare("NE", w.op("and", n, w.full(1, n)), w.full(0, n))
+    for place, value in ((w.full(-1.0, x), w.select(odd, w.full(-1.0, x), one)), (one, one)):
+        result = w.select(w.op("and", natural, w.compare("EQ", x, place)), value, result)
+    return result
+
+
+for _name in "tuvw":
+    for _kind in ("default", "x_scalar", "n_scalar"):
+        RULES[f"aten.special_chebyshev_polynomial_{_name}.{_kind}"] = _chebyshev(_name, False)
+        RULES[f"aten.special_shifted_chebyshev_polynomial_{_name}.{_kind}"] = _chebyshev(_name, True)
+
+
+@rule("frexp.Tensor")
+def _frexp(w: Writer, a: Any) -> list[Value | None]:
+    """x = mantissa * 2^exponent with 1/2 <= |mantissa| < 1; zeros, infinities and NaN come back with exponent 0."""
+    dtype = a.self.dtype
+    (value,), _ = w.in_float32(dtype, [a.self], a.self.shape)
+    width, fraction, bias = (32, 23, 127) if value.dtype == "float32" else (64, 52, 1023)
+    word = f"int{width}"
+    tiny = w.compare("LT", w.op("abs", value), w.full(2.0 ** (1 - bias), value))
+    lifted = w.select(tiny, w.op("multiply", value, w.full(2.0 ** (fraction + 1), value)), value)
+    bits = w.emit("bitcast_convert", [lifted], value.shape, word)
+    field = w.op("shift_right_logical", w.op("shift_left", bits, w.full(1, bits)), w.full(fraction + 1, bits))
+    rest = w.op("and", bits, w.full(~((2 * bias + 1) << fraction), bits))
+    near_one = w.op("or", rest, w.full((bias - 1) << fraction, bits))
+    mantissa = w.emit("bitcast_convert", [near_one], value.shape, value.dtype)
+    exponent = w.op("subtract", w.convert(field, "int32"), w.full(bias - 1, field, "int32"))
+    exponent = w.op("subtract", exponent, w.select(tiny, w.full(fraction + 1, exponent), w.full(0, exponent)))
+    zero = w.compare("EQ", value, w.full(0.0, value))
+    plain = w.op("or", zero, w.op("not", w.op("is_finite", value, dtype="bool")))
+    mantissa = w.select(plain, value, mantissa)
+    return [w.convert(mantissa, dtype), w.select(plain, w.full(0, exponent), exponent)]
+
+
+@rule("ldexp.Tensor")
+def _ldexp(w: Writer, a: Any) -> Value:
+    """self * 2^other, the power rounded in its own dtype (native/BinaryOps.cpp)."""
+    dtype = a.other.dtype if a.other.kind in ("float", "complex") else DTYPES[torch.get_default_dtype()]
+    exponent = w.convert(a.other, dtype)
+    power = w.op("power", w.full(2.0, exponent), exponent)
+    return w.op("multiply", *w.pair(a.self, power, w.out[0][1]))
+
+
+def _greatest_divisor(w: Writer, x: Value, y: Value) -> Value:
+    """Euclid's algorithm on the sizes, element by element."""
+    x, y = (v if v.kind == "uint" else w.op("abs", v) for v in (x, y))
+
+    def cond(v: Writer, carried: list[Value]) -> Value:
+        left = v.compare("NE", carried[1], v.full(0, carried[1]))
+        return v.reduce(left, "or", list(range(left.rank)))
+
+    def body(v: Writer, carried: list[Value]) -> list[Value]:
+        x, y = carried
+        left = v.compare("NE", y, v.full(0, y))
+        return [v.select(left, y, x), v.select(left, v.op("remainder", x, y), y)]
+
+    return _loop(w, [x, y], cond, body)[0]
+
+
+@rule("gcd.default", "lcm.default")
+def _gcd(w: Writer, a: Any) -> Value:
+    """lcm: |x / gcd * y|, 0 where both are 0 (native/cpu/BinaryOpsKernel.cpp)."""
+    x, y = w.pair(a.self, a.other)
+    divisor = _greatest_divisor(w, x, y)
+    if a.operator == "gcd":
+        return divisor
+    zero = w.full(0, divisor)
+    none = w.compare("EQ", divisor, zero)
+    safe = w.select(none, w.full(1, divisor), divisor)
+    multiple = w.op("multiply", w.op("divide", x, safe), y)
+    return w.select(none, zero, multiple if multiple.kind == "uint" else w.op("abs", multiple))
+
+
+# ---- rules: histograms and distances
+
+
+def _counted(
+    w: Writer,
+    columns: Sequence[Value],
+    edges: Sequence[Value],
+    weight: Value | None,
+    density: bool,
+    uniform: bool,
+    search: bool,
+) -> Value:
+    """The weight that falls into each cell (native/cpu/HistogramKernel.cpp): edges[k] are the bounds of axis k.
+
+    ``uniform`` guesses the bin of evenly spaced edges from the distance, and ``search`` then looks at the edges beside
+    the guess; otherwise the edges are searched. The last bin has its right edge. What lies outside is not counted.
+    """
+    dtype = edges[0].dtype
+    inside = w.full(True, columns[0], "bool")
+    places = []
+    for x, edge in zip(columns, edges, strict=True):
+        bins = edge.shape[0] - 1
+        left, right = (w.broadcast(w.reshape(w.slice(edge, 0, k, k + 1), ()), x.shape) for k in (0, bins))
+        within = w.op("and", w.compare("GE", x, left), w.compare("LE", x, right))
+        inside = w.op("and", inside, within)
+        if uniform:
+            reach = w.op("multiply", w.op("subtract", x, left), w.full(bins, x))
+            guess = w.op("divide", reach, w.op("subtract", right, left))
+            guess = w.convert(w.select(within, guess, w.full(0.0, x)), "int64")
+        if uniform and not search:
+            place = guess
+        else:
+            # upper_bound - 1: the edges that are not above x, less one; with a guess, of the three beside it.
+            shape = [*x.shape, bins + 1]
+            row = w.along(edge, shape, [len(shape) - 1])
+            below = w.compare("LE", row, w.along(x, shape, range(x.rank)))
+            if uniform:
+                rank = w.emit("iota", [], shape, "int64", iota_dimension=len(shape) - 1)
+                low = w.along(w.op("subtract", guess, w.full(1, guess)), shape, range(x.rank))
+                high = w.along(w.op("add", guess, w.full(2, guess)), shape, range(x.rank))
+                below = w.op("and", below, w.compare("LT", rank, high))
+                below = w.op("or", below, w.compare("LT", rank, low))
+            place = w.reduce(w.convert(below, "int64"), "add", [x.rank])
+            place = w.op("subtract", place, w.full(1, place))
+        places.append(w.op("minimum", place, w.full(bins - 1, place)))
+    sizes = [edge.shape[0] - 1 for edge in edges]
+    flat = w.full(0, places[0])
+    for place, size in zip(places, sizes, strict=True):
+        flat = w.op("add", w.op("multiply", flat, w.full(size, flat)), place)
+    flat = w.select(inside, flat, w.full(math.prod(sizes), flat))
+    ones = w.full(1.0, columns[0], dtype) if weight is None else weight
+    zeros = w.broadcast(w.scalar(0.0, dtype), [math.prod(sizes)])
+    counts = w.reshape(_store(w, zeros, _column(w, flat), ones, [0], 0, "add", "drop"), sizes)
+    if density:
+        total = w.reduce(counts, "add", list(range(len(sizes))))
+        counts = w.op("divide", counts, w.broadcast(total, sizes))
+        for axis, edge in enumerate(edges):
+            widths = w.op("subtract", w.slice(edge, 0, 1, sizes[axis] + 1), w.slice(edge, 0, 0, sizes[axis]))
+            counts = w.op("divide", counts, w.along(widths, sizes, [axis]))
+    return counts
+
+
+def _ends(w: Writer, x: Value, low: float | None, high: float | None, spread: float) -> tuple[Value, Value]:
+    """The outer edges: those given, or the extremes of the data; equal ones are moved apart by ``spread`` each."""
+    if low is not None and high is not None and low != high:
+        return w.scalar(low, x.dtype), w.scalar(high, x.dtype)
+    if low is not None or not x.size:
+        given = low if low is not None else 0.0
+        if low is None and not x.size:
+            return w.scalar(0.0, x.dtype), w.scalar(1.0, x.dtype)
+        return w.scalar(given - spread, x.dtype), w.scalar(given + spread, x.dtype)
+    axes = list(range(x.rank))
+    left, right = (w.reduce(x, reducer, axes) for reducer in ("minimum", "maximum"))
+    same, step = w.compare("EQ", left, right), w.full(spread, left)
+    return w.select(same, w.op("subtract", left, step), left), w.select(same, w.op("add", right, step), right)
+
+
+def _spaced(w: Writer, left: Value, right: Value, count: int) -> Value:
+    """linspace (native/cpu/RangeFactoriesKernel.cpp): steps from the left in the first half, from the right after."""
+    if count == 1:
+        return w.reshape(left, [1])
+    shape = [count]
+    step = w.op("divide", w.op("subtract", right, left), w.full(count - 1, left))
+    place = w.emit("iota", [], shape, left.dtype, iota_dimension=0)
+    start, end, wide = (w.broadcast(v, shape) for v in (left, right, step))
+    low = w.op("add", start, w.op("multiply", wide, place))
+    back = w.op("subtract", w.full(count - 1, place), place)
+    high = w.op("subtract", end, w.op("multiply", wide, back))
+    return w.select(w.compare("LT", place, w.full(count // 2, place)), low, high)
+
+
+@rule("histc.default")
+def _histc(w: Writer, a: Any) -> Value:
+    dtype = w.out[0][1]
+    x = w.reshape(w.convert(a.self, dtype), [a.self.size])
+    low, high = (None, None) if a.min == a.max and x.size else (a.min, a.max)
+    left, right = _ends(w, x, low, high, 1.0)
+    edges = _spaced(w, left, right, a.bins + 1)
+    return _counted(w, [x], [edges], None, False, uniform=True, search=False)
+
+
+@rule("histogram.bin_ct", "histogram.bins_tensor")
+def _histogram(w: Writer, a: Any) -> list[Value | None]:
+    x = w.reshape(a.self, [a.self.size])
+    weight = None if a.weight is None else w.reshape(a.weight, x.shape)
+    if isinstance(a.bins, Value):
+        edges = a.bins
+    else:
+        low, high = getattr(a, "range", None) or (None, None)
+        edges = _spaced(w, *_ends(w, x, low, high, 0.5), a.bins + 1)
+    uniform = not isinstance(a.bins, Value)
+    return [_counted(w, [x], [edges], weight, a.density, uniform, True), edges]
+
+
+def _points(w: Writer, x: Value) -> list[Value]:
+    """The coordinates of points, one tensor per axis of the last axis."""
+    flat = w.reshape(x, [math.prod(x.shape[:-1]), x.shape[-1]])
+    return [w.reshape(w.slice(flat, 1, k, k + 1), [flat.shape[0]]) for k in range(flat.shape[1])]
+
+
+def _point_edges(w: Writer, a: Any, columns: Sequence[Value]) -> list[Value]:
+    limits = getattr(a, "range", None) or [None] * (2 * len(columns))
+    return [
+        _spaced(w, *_ends(w, x, limits[2 * k], limits[2 * k + 1], 0.5), count + 1)
+        for k, (x, count) in enumerate(zip(columns, a.bins, strict=True))
+    ]
+
+
+@rule("_histogramdd_bin_edges.default")
+def _histogramdd_edges(w: Writer, a: Any) -> list[Value | None]:
+    return list(_point_edges(w, a, _points(w, a.self)))
+
+
+@rule("_histogramdd_from_bin_cts.default", "_histogramdd_from_bin_tensors.default")
+def _histogramdd(w: Writer, a: Any) -> Value:
+    columns = _points(w, a.self)
+    given = isinstance(a.bins[0], Value)
+    edges = a.bins if given else _point_edges(w, a, columns)
+    weight = None if a.weight is None else w.reshape(a.weight, columns[0].shape)
+    return _counted(w, columns, edges, weight, a.density, not given, True)
+
+
+def _distance(w: Writer, difference: Value, p: float, axis: int) -> Value:
+    """native/cpu/DistanceOpsKernel.cpp: the p-norm of differences along an axis; p = 0 counts those that are not 0."""
+    size = w.op("abs", difference)
+    if p == 0:
+        one = w.full(1.0, size)
+        return w.reduce(w.op("minimum", w.op("ceil", size), one), "add", [axis])
+    if p == 1:
+        return w.reduce(size, "add", [axis])
+    if p == 2:
+        return w.op("sqrt", w.reduce(w.op("multiply", size, size), "add", [axis]))
+    if math.isinf(p):
+        zeros = w.full(0.0, size)
+        return w.reduce(w.op("maximum", size, zeros), "maximum", [axis])
+    total = w.reduce(w.op("power", size, w.full(p, size)), "add", [axis])
+    return w.op("power", total, w.full(1.0 / p, total))
+
+
+@rule("_cdist_forward.default")
+def _cdist(w: Writer, a: Any) -> Value:
+    """The distance of every row of x1 from every row of x2. For p = 2 and many rows torch takes
+    sqrt(|x|^2 + |y|^2 - 2 x·y) by a matrix product (native/Distance.cpp, _euclidean_dist)."""
+    shape, dtype = w.out[0]
+    if not math.prod(shape):
+        return w.broadcast(w.scalar(0.0, dtype), shape)
+    if not a.x1.shape[-1]:
+        return w.broadcast(w.scalar(0.0, dtype), shape)
+    lead, width = list(shape[:-2]), a.x1.shape[-1]
+    x, y = (w.broadcast(v, [*lead, *v.shape[-2:]]) for v in (a.x1, a.x2))
+    rows, columns = shape[-2:]
+    if a.p == 2 and (a.compute_mode == 1 or (a.compute_mode in (None, 0) and max(rows, columns) > 25)):
+        ones, squares = [], []
+        for v in (x, y):
+            squares.append(w.reduce(w.op("multiply", v, v), "add", [v.rank - 1], keep=True))
+            ones.append(w.full(1.0, squares[-1]))
+        lhs = w.concatenate([w.op("multiply", x, w.full(-2.0, x)), squares[0], ones[0]], x.rank - 1)
+        rhs = w.concatenate([y, ones[1], squares[1]], y.rank - 1)
+        product = w.dot(lhs, rhs, len(lead), lhs.rank - 1, rhs.rank - 1)
+        zeros = w.full(0.0, product)
+        return w.op("sqrt", w.select(w.compare("LT", product, zeros), zeros, product))
+    pairs = [*lead, rows, columns, width]
+    before = list(range(len(lead)))
+    far = w.op(
+        "subtract",
+        w.along(x, pairs, [*before, len(lead), len(lead) + 2]),
+        w.along(y, pairs, [*before, len(lead) + 1, len(lead) + 2]),
+    )
+    return _distance(w, far, a.p, len(pairs) - 1)
+
+
+@rule("_pdist_forward.default")
+def _pdist(w: Writer, a: Any) -> Value:
+    """The distances of the rows from all later ones, in row-major order of the pairs."""
+    shape, dtype = w.out[0]
+    if not math.prod(shape) or not a.self.shape[1]:
+        return w.broadcast(w.scalar(0.0, dtype), shape)
+    pairs = torch.triu_indices(a.self.shape[0], a.self.shape[0], 1)
+    near, far = (_take(w, a.self, w.constant(k[:, None].contiguous()), [0], 0) for k in pairs)
+    return _distance(w, w.op("subtract", near, far), a.p, 1)
+
+
+@rule("dist.default")
+def _dist(w: Writer, a: Any) -> Value:
+    """The p-norm of the difference of two tensors."""
+    difference = w.op("subtract", *w.pair(a.self, a.other))
+    arguments = SimpleNamespace(self=difference, ord=a.p, dim=None, keepdim=False)
+    return _vector_norm(w, arguments)
+
+
+@rule("hash_tensor.default")
+def _hash(w: Writer, a: Any) -> Value:
+    """The exclusive or of the elements' bits in the 64-bit type of their kind."""
+    value = a.self
+    wide = {"float": "float64", "int": "int64", "uint": "uint64", "bool": "uint64"}.get(value.kind)
+    if wide is None or a.mode != 0:
+        raise _Refused(f"mode {a.mode} of {value.dtype}")
+    value = w.convert(value, wide)
+    bits = value if wide == "uint64" else w.emit("bitcast_convert", [value], value.shape, "uint64")
+    return w.reduce(bits, "xor", normal_axes(a.dim, bits.rank), a.keepdim)
+
+
 IGNORED = (
     *("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default"),
     "aten._linalg_check_errors.default",
@@ -3834,6 +4422,9 @@ class _Lowering:
             if not isinstance(results, list):
                 return self._stand_in(node)
             if results[index] is None:
+                if isinstance(node.meta.get("val"), torch.Tensor) and not node.meta["val"].numel():
+                    ((shape, dtype),) = _out_types(node)
+                    return self.writer.broadcast(self.writer.scalar(0, dtype), shape)
                 raise _Refused(f"result {index} of {source.name} is not written")
             return results[index]
         region = _REGIONS.get(getattr(node.target, "__name__", ""))

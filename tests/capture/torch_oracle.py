@@ -97,3 +97,26 @@ def far(found: Mapping[str, int], ulps: Mapping[str, int] | None = None, default
     """Those of ``found`` that are further than their own limit in ``ulps``, or than ``default``."""
     limits = ulps or {}
     return {name: value for name, value in found.items() if value > limits.get(name, default)}
+
+
+def numbers(tensor: Tensor) -> np.ndarray:
+    """The values of a tensor in float64 or complex128 (integers and Booleans in float64), exact for up to 53 bits."""
+    array = tensor.to_numpy()
+    return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
+
+
+def relative(graph: Graph) -> list[float]:
+    """Per output, the greatest difference from the recorded one over its greatest finite magnitude; infinite where
+    one is NaN or infinite and the other is not the same."""
+    (sample,) = graph.samples
+    found = []
+    for mine, theirs in zip(evaluate(graph.body, sample.inputs), sample.outputs, strict=True):
+        assert mine.type == theirs.type
+        a, b = numbers(mine).reshape(-1), numbers(theirs).reshape(-1)
+        finite = np.isfinite(b)
+        if not (np.isfinite(a) == finite).all() or not ((a == b) | (np.isnan(a) & np.isnan(b)))[~finite].all():
+            found.append(float("inf"))
+            continue
+        scale = np.abs(b[finite]).max(initial=0.0)
+        found.append(float(np.abs(a[finite] - b[finite]).max(initial=0.0) / (scale or 1.0)))
+    return found
