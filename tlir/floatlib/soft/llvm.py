@@ -194,16 +194,19 @@ class LlvmMachine:
         return self.builder.fptosi(x, self.type)
 
     def table(self, values: tuple[float, ...] | tuple[int, ...], index: Word) -> Real | Word:
+        return self.builder.load(self._entry(values, self._index(index)))
+
+    def _entry(self, values: tuple[float, ...] | tuple[int, ...], index: Any) -> Any:
+        """The address of an entry of a table, which the module holds once."""
         if values not in self._tables:
-            element = _DOUBLE if isinstance(values[0], float) else self.type
+            element = _DOUBLE if isinstance(values[0], float) else ir.IntType(self.bits)
             kind = ir.ArrayType(element, len(values))
             module = self.builder.module
             constant = ir.GlobalVariable(module, kind, module.get_unique_name("table"))
             constant.linkage, constant.global_constant, constant.unnamed_addr = "private", True, True
             constant.initializer = ir.Constant(kind, [ir.Constant(element, value) for value in values])
             self._tables[values] = constant
-        place = self.builder.gep(self._tables[values], [ir.Constant(_SIZE, 0), self._index(index)], inbounds=True)
-        return self.builder.load(place)
+        return self.builder.gep(self._tables[values], [ir.Constant(_SIZE, 0), index], inbounds=True)
 
     def _index(self, index: Word) -> Any:
         return index if self.bits == 64 else self.builder.zext(index, _SIZE)
