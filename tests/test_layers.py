@@ -19,7 +19,7 @@ LAYERS = (
     ("tlir.render",),
     ("tlir.backends",),
     ("tlir.compare",),
-    ("tlir.api", "tlir.arguments"),
+    ("tlir.api", "tlir.arguments", "tlir.iteration"),
     ("tlir",),
     ("tlir.cli",),
 )

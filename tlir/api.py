@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +17,10 @@ from tlir.errors import TlirError, UnsupportedError, UsageError
 if TYPE_CHECKING:
     from tlir.compare import CompareReport
     from tlir.compare.rule import Number
+    from tlir.floatlib.format import Format
     from tlir.ir.graph import Graph as IrGraph
+    from tlir.ir.tensor import Tensor
+    from tlir.iteration import Pairs
     from tlir.passes.check import Check, CheckReport
 
 CHECKS = ("structure", "types", "broadcasts", "constants", "compare")
@@ -45,9 +48,7 @@ class Graph:
     @property
     def output_names(self) -> list[str]:
         """A name per output: ``output``, ``output[1]``, or the path in the output tree."""
-        from tlir.compare import output_names
-
-        return output_names(self.ir)
+        return self.ir.output_names()
 
     def check(self) -> CheckReport:
         """Structure, types, broadcasts and constants: a report with ``.ok`` and ``.checks``."""
@@ -70,7 +71,6 @@ class Graph:
         where the declared types do not hold, UnsupportedError for a device that is not here or too little memory.
         """
         from tlir.backends import run
-        from tlir.ir.tree import build
 
         if arrays is not None:
             from tlir.arguments import bind
@@ -78,13 +78,103 @@ class Graph:
             inputs: Sequence[Any] | None = bind(self.ir, arrays)
         else:
             inputs = self.sample_inputs(sample)
+        return self._results(run(self.ir, inputs, device=device))
+
+    def iterate(
+        self,
+        steps: int,
+        carry: Pairs = (),
+        arrays: Any = None,
+        *,
+        each: Mapping[str, Any] | None = None,
+        record: str | Iterable[str] = (),
+        device: str = "reference",
+        sample: int = 0,
+    ) -> Any:
+        """The outputs after ``steps`` steps, outputs of each becoming inputs of the next as ``carry`` says.
+
+        ``carry`` maps names of outputs to names of inputs (or to several), or is pairs of them. A name stands for one
+        value or for all below it, so that ``{"params": "params"}`` carries every parameter that the graph takes as
+        ``params[…]`` and returns as ``output['params'][…]``; of an output's name ``output`` may be left out. The first
+        step runs on ``arrays`` or the recorded sample, as in ``run``.
+
+        ``each`` maps names of inputs to arrays with a leading axis of ``steps``, one slice per step; where ``arrays``
+        is a mapping it need not have these. Outputs named in ``record`` are kept of every step: they have a leading
+        axis of ``steps``, all others the value of the last step.
+
+        Returns what ``run`` returns. Raises, before the first step, UsageError TL0901 for names of outputs that are not
+        there, an input that is carried twice or also in ``each``, and steps that would all be the same; TL0601 for
+        inputs that are not there and types that do not match; and what ``run`` raises.
+        """
+        from tlir.backends.iterate import iterate
+        from tlir.iteration import carries, for_each, recorded
+
+        if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
+            raise UsageError("TL0901", f"the number of steps is a positive integer, not {steps!r}")
+        pairs = carries(self.ir, carry)
+        kept = recorded(self.ir, record)
+        stacked = for_each(self.ir, each or {}, steps)
+        names = self.input_names
+        first = {names[k]: tensor.row(0) for k, tensor in stacked.items()}
+        if arrays is not None:
+            from tlir.arguments import bind
+
+            inputs: Sequence[Any] = bind(self.ir, {**arrays, **first} if isinstance(arrays, Mapping) else arrays)
+        elif first and all(name in first for name in names):
+            inputs = [first[name] for name in names]
+        else:
+            recorded_inputs = self.sample_inputs(sample)
+            if recorded_inputs is None:
+                from tlir.backends import prepare
+
+                recorded_inputs = prepare(self.ir)
+            inputs = recorded_inputs
+        return self._results(iterate(self.ir, steps, inputs, pairs, each=stacked, record=kept, device=device))
+
+    def _results(self, tensors: Sequence[Tensor]) -> Any:
+        """The outputs as NumPy arrays in their structure."""
+        from tlir.ir.tree import build
+
         # copies: an output may be an input or a constant, which nobody should change through it
-        results = [tensor.to_numpy().copy() for tensor in run(self.ir, inputs, device=device)]
+        results = [tensor.to_numpy().copy() for tensor in tensors]
         return results if self.ir.output_tree is None else build(self.ir.output_tree, results)
+
+    def cast(
+        self,
+        to: str | Format,
+        *,
+        sources: Sequence[str] = (),
+        nodes: Sequence[str] = (),
+        keep_io: bool = False,
+        keep_casts: bool = False,
+    ) -> Graph:
+        """The graph in another floating-point format, as ``tlir cast`` makes it; ``tlir.passes.cast.cast`` also gives
+        the report. Raises UsageError for a format or node that is not there, ArtifactError TL03xx where the declared
+        types do not hold, UnsupportedError TL1001 where an operation would mean something else."""
+        from tlir.passes.cast import cast
+
+        return Graph(cast(self.ir, to, sources=sources, nodes=nodes, keep_io=keep_io, keep_casts=keep_casts)[0])
+
+    def reorder(
+        self,
+        order: str | None = None,
+        *,
+        fma: bool | None = None,
+        dtype: str | None = None,
+        nodes: Sequence[str] = (),
+    ) -> Graph:
+        """The graph with another order, format or fusion of its sums and products, as ``tlir reorder`` makes it;
+        ``tlir.passes.reorder.reorder`` also gives the report. Raises UsageError for settings and nodes that are not
+        there, and what the type rules forbid."""
+        from tlir.passes.reorder import reorder
+
+        return Graph(reorder(self.ir, order, fma, dtype, nodes)[0])
 
     def sample_inputs(self, sample: int = 0) -> Sequence[Any] | None:
         """The recorded input tensors of a sample; None for sample 0 of a graph that has none recorded."""
         recorded = self.ir.samples
+        if not isinstance(sample, int) or isinstance(sample, bool):
+            raise UsageError("TL0901", f"a sample is chosen by its number, not by {sample!r}")
         if not recorded and sample == 0:
             return None
         if not 0 <= sample < len(recorded):
@@ -201,6 +291,8 @@ def verify(
     for name in names:
         if name not in CHECKS:
             raise UsageError("TL0901", f"there is no check {name!r}", hint=f"the checks are {', '.join(CHECKS)}")
+    if not names:
+        raise UsageError("TL0901", "verify needs something to check", hint=f"the checks are {', '.join(CHECKS)}")
     for name in ("name", "trace", "compile"):
         if name in kwargs:  # an option of the capture script's export
             raise UsageError("TL0901", f"verify cannot pass on the keyword argument {name!r}", hint="wrap the function")

@@ -57,7 +57,7 @@ def _by_name(arrays: Mapping[Any, Any], names: Sequence[str]) -> list[Any]:
             require_unique(str(key), names)
             given[key] = value
         else:
-            given.update(_leaves(value, str(key)))
+            given.update(leaves(value, str(key)))
     for name in given:
         if name not in names:
             raise unknown_input(name, names)
@@ -81,7 +81,8 @@ def require_unique(name: str, names: Sequence[str]) -> None:
         raise UsageError("TL0601", f"{count} inputs are named {name!r}", hint=hint)
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """What a nested value holds, each with its path: that of an input's name."""
     if isinstance(value, Mapping):
         children = [(f"{path}[{key!r}]", child) for key, child in value.items()]
     elif isinstance(value, tuple) and (fields := getattr(value, "_fields", None)):
@@ -94,7 +95,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, value
         return
     for name, child in children:
-        yield from _leaves(child, name)
+        yield from leaves(child, name)
 
 
 def _by_position(graph: Graph, arrays: Sequence[Any], names: Sequence[str]) -> list[Any]:
@@ -167,6 +168,12 @@ def tensor_of(value: Any, type: TensorType, name: str) -> Tensor:
     if isinstance(value, list | tuple) or not hasattr(value, "__array__"):
         raise UsageError(
             "TL0601", f"input {name!r} is {_kind(value)}, not an array", hint=f"give {_array_text(type.dtype)}"
+        )
+    if isinstance(value, np.ma.MaskedArray):
+        raise UsageError(
+            "TL0601",
+            f"input {name!r} is a masked array, and an input has no mask",
+            hint="say what stands for the masked elements: array.filled(…), or array.data for what lies under the mask",
         )
     array = np.asarray(value)
     if array.dtype == object or array.dtype.kind == "U":

@@ -276,3 +276,39 @@ def test_verify_torch() -> None:
     assert report.comparison is not None
     assert report.comparison.count == 1
     assert report.graph.run([np.float32([1, 1, 1, 1])])[0] == 4
+
+
+def test_verify_with_nothing_to_check_is_wrong_usage() -> None:
+    for nothing in ((), []):
+        with pytest.raises(tlir.UsageError, match="TL0901: verify needs something to check"):
+            tlir.verify(abs, np.float32(1), checks=nothing)
+
+
+def test_a_mask_is_never_dropped() -> None:
+    graph = tlir.load(identity(np.float32([1, 2, 3])))
+    masked = np.ma.masked_array(np.float32([1, 2, 3]), mask=[False, True, False])
+    for arrays in ([masked], {"a": masked}, [np.ma.masked_array(np.float32([1, 2, 3]))]):
+        with pytest.raises(tlir.UsageError, match=r"TL0601: input 'a' is a masked array"):
+            graph.run(arrays)
+    assert graph.run([masked.filled(0)])[0].tolist() == [1, 0, 3]
+
+
+@pytest.mark.parametrize("sample", ["0", 0.0, None, True])
+def test_a_sample_is_chosen_by_an_integer(sample: object) -> None:
+    graph = tlir.load(identity(np.float32([1, 2])))
+    for action in (graph.run, lambda sample: graph.iterate(2, {"output": "a"}, sample=sample)):
+        with pytest.raises(tlir.UsageError, match="TL0901: a sample is chosen by its number"):
+            action(sample=sample)
+
+
+def test_graphs_are_cast_and_reordered() -> None:
+    graph = tlir.load(squares((2.0**24, 1, 1, 1), recorded=0))
+    assert graph.run([np.float32([2**12, 1, 1, 1])])[0] == 2**24  # each 1 is lost, a tie to even
+    wide = graph.cast("float128")
+    assert str(wide.ir.body.output_types[0]) == "float128[]"
+    (total,) = wide.run([np.array([2**12, 1, 1, 1], object)])
+    assert str(total[()]) == str(2.0**24 + 3)
+    assert graph.reorder("pairwise").run([np.float32([2**12, 1, 1, 1])])[0] == 2**24 + 2
+    assert graph.reorder(dtype="float64").run([np.float32([2**12, 1, 1, 1])])[0] == np.float32(2**24 + 3)
+    with pytest.raises(tlir.UsageError, match="TL0901"):
+        graph.reorder()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from tlir.backends.liveness import fits_numpy, peak_memory
 from tlir.errors import UnsupportedError, UsageError
 from tlir.ir.graph import Body, Graph, Node
 from tlir.ir.tensor import Tensor
+from tlir.ir.types import TensorType
 from tlir.ir.verify import type_errors
 
 DEVICES: dict[str, str] = {
@@ -23,6 +24,7 @@ DEVICES: dict[str, str] = {
 
 Observe = Callable[[Node, tuple[Tensor, ...]], None]
 CollectFlags = Callable[[Node, NDArray[np.uint8]], None]
+Evaluate = Callable[..., list[Tensor]]
 
 
 def run(
@@ -43,6 +45,21 @@ def run(
     that is not here, TL0603 where memory does not suffice, TL0604 where the floating-point environment is not the
     default one, TL0801 for shapes and values beyond what the device can compute.
     """
+    inputs = prepare(graph, inputs, device, memory_limit)
+    return evaluator(device)(graph.body, inputs, observe=observe, flags=flags)
+
+
+def prepare(
+    graph: Graph,
+    inputs: Sequence[Tensor] | None = None,
+    device: str = "reference",
+    memory_limit: int | None = None,
+    kept: Iterable[TensorType] = (),
+) -> Sequence[Tensor]:
+    """Check everything that ``run`` checks before it evaluates; the inputs, or those of the first recorded sample.
+
+    ``kept`` are tensors that take memory beside those of the evaluation. Raises what ``run`` raises.
+    """
     _require_device(device)
     errors = type_errors(graph)
     if errors:
@@ -50,10 +67,17 @@ def run(
     if inputs is None:
         inputs = _sample_inputs(graph)
     _require_inputs(graph.body, inputs)
-    _require_memory(graph.body, available_memory() if memory_limit is None else memory_limit)
+    _require_memory(graph.body, available_memory() if memory_limit is None else memory_limit, tuple(kept))
+    return inputs
+
+
+def evaluator(device: str) -> Evaluate:
+    """The function that evaluates a body on a device: ``tlir.backends.reference.evaluate``, or one that is called as
+    that is and returns the same words."""
+    _require_device(device)
     from tlir.backends.reference import evaluate
 
-    return evaluate(graph.body, inputs, observe=observe, flags=flags)
+    return evaluate
 
 
 def available_memory() -> int:
@@ -105,7 +129,7 @@ def _require_inputs(body: Body, inputs: Sequence[Tensor]) -> None:
             raise UsageError("TL0601", f"the input {name} is {type}, and {given.type} was given")
 
 
-def _require_memory(body: Body, limit: int) -> None:
+def _require_memory(body: Body, limit: int, kept: Sequence[TensorType]) -> None:
     for node in body.walk():
         for type in node.types:
             if not fits_numpy(type):
@@ -115,11 +139,17 @@ def _require_memory(body: Body, limit: int) -> None:
                     node=str(node),
                     source=node.source,
                 )
-    peak, worst = peak_memory(body)
-    if peak > limit and worst is not None:
+    of_kept = sum(type.nbytes for type in kept)
+    if of_kept > limit or not all(map(fits_numpy, kept)):
         raise UnsupportedError(
             "TL0603",
-            f"the run needs about {_bytes(peak)} of memory here, and {_bytes(limit)} are available",
+            f"what is kept of every step takes {_bytes(of_kept)} of memory, and {_bytes(limit)} are available",
+        )
+    peak, worst = peak_memory(body)
+    if peak + of_kept > limit and worst is not None:
+        raise UnsupportedError(
+            "TL0603",
+            f"the run needs about {_bytes(peak + of_kept)} of memory here, and {_bytes(limit)} are available",
             node=str(worst),
             source=worst.source,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from tlir.floatlib.text import TextError, parse
 from tlir.floatlib.words import from_ints
 from tlir.ir.tensor import Tensor, words_shape
 from tlir.ir.types import DType, TensorType
+from tlir.iteration import stacked
 
 MAX_FILE = 1 << 30
 """Bytes of the largest ``.json`` file that is read as an input."""
@@ -37,16 +38,22 @@ class _Number(str):
     __slots__ = ()
 
 
-def gather(graph: Graph, given: Sequence[str], sample: int) -> list[Tensor] | None:
-    """The inputs of a run: those given on the command line, the others from the sample. None stands for the sample of
-    a graph without inputs or samples, which the run then reports. UsageError TL0601, TL0602 and TL0902."""
+def gather(
+    graph: Graph, given: Sequence[str], sample: int, each: Mapping[int, Tensor] | None = None
+) -> list[Tensor] | None:
+    """The inputs of a run: those given on the command line, the others from the sample; of ``each`` the first rows.
+    None stands for the sample of a graph without inputs or samples, which the run then reports. UsageError TL0601,
+    TL0602 and TL0902."""
     names, types = graph.input_names, graph.ir.body.input_types
-    if not given:
+    if not given and not each:
         recorded = graph.sample_inputs(sample)
         return None if recorded is None else list(recorded)
-    values: dict[str, Tensor] = {}
+    values: dict[str, Tensor] = {names[position]: tensor.row(0) for position, tensor in (each or {}).items()}
+    both = set(values)
     for text in given:
         name, value = _split(text, names)
+        if name in both:
+            raise UsageError("TL0901", f"the input {name!r} is given by --input and for each step by --each")
         if name in values:
             raise UsageError("TL0901", f"--input gives {name!r} twice")
         require_unique(name, names)
@@ -63,7 +70,22 @@ def gather(graph: Graph, given: Sequence[str], sample: int) -> list[Tensor] | No
     return [values[name] if name in values else (recorded or ())[k] for k, name in enumerate(names)]
 
 
-def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
+def gather_each(graph: Graph, given: Sequence[str], steps: int) -> dict[int, Tensor]:
+    """The positions of the inputs that ``--each NAME=VALUE`` gives, with their tensors: a leading axis of ``steps``.
+    UsageError TL0601, TL0901 and TL0902."""
+    names, types = graph.input_names, graph.ir.body.input_types
+    values: dict[int, Tensor] = {}
+    for text in given:
+        name, value = _split(text, names, "--each")
+        require_unique(name, names)
+        position = names.index(name)
+        if position in values:
+            raise UsageError("TL0901", f"--each gives {name!r} twice")
+        values[position] = read_input(value, stacked(types[position], steps), name)
+    return values
+
+
+def _split(text: str, names: Sequence[str], option: str = "--input") -> tuple[str, str]:
     """Name and value; a name may hold a "=" itself."""
     known = [name for name in names if text.startswith(f"{name}=")]
     if known:
@@ -71,7 +93,7 @@ def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
         return name, text[len(name) + 1 :]
     name, equals, _ = text.partition("=")
     if not equals:
-        raise UsageError("TL0901", f"--input {text}: expected NAME=VALUE")
+        raise UsageError("TL0901", f"{option} {text}: expected NAME=VALUE")
     raise unknown_input(name, names)
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from tlir.cli.console import Output
     from tlir.cli.values import Number
     from tlir.ir.graph import Node
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
 VALUES = 1000
 """The JSON document has readable values beside the words of outputs of up to so many elements."""
+
+STEPS = 200
+"""The table of a recorded scalar has a row for each of up to so many steps, of more the first and the last."""
 
 FLAG_NAMES = ("invalid", "divide_by_zero", "overflow", "underflow", "inexact")
 
@@ -30,6 +35,25 @@ FLAG_NAMES = ("invalid", "divide_by_zero", "overflow", "underflow", "inexact")
     "too). Inputs that are not given are the sample's.",
 )
 @click.option("--sample", metavar="K", type=int, default=0, help="Which recorded sample's inputs to use (0).")
+@click.option("--repeat", "steps", metavar="N", type=click.IntRange(min=1), help="Run N steps, one after the other.")
+@click.option(
+    "--carry",
+    metavar="OUT=IN",
+    multiple=True,
+    help="With --repeat: the output OUT of each step is the input IN of the next; both may name a tree of values.",
+)
+@click.option(
+    "--each",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="With --repeat: an input with a value for each step, along a leading axis of N; given as for --input.",
+)
+@click.option(
+    "--record",
+    metavar="OUT",
+    multiple=True,
+    help="With --repeat: keep the output OUT of every step, along a leading axis of N.",
+)
 @click.option("--device", metavar="DEVICE", default="reference", help="Where to run (reference).")
 @click.option(
     "--print",
@@ -47,6 +71,10 @@ def command(
     path: str,
     given: tuple[str, ...],
     sample: int,
+    steps: int | None,
+    carry: tuple[str, ...],
+    each: tuple[str, ...],
+    record: tuple[str, ...],
     device: str,
     style: str | None,
     words: bool,
@@ -58,44 +86,84 @@ def command(
 
     Values are shown as the shortest decimals that read back to the same words, or as --print says; of large outputs the
     corners, and statistics in decimal.
+
+    With --repeat the outputs of one step become inputs of the next: --carry params=params carries every output below
+    params (output['params']…) to the input of the same path, --carry 0=x the first output to x. What is shown is the
+    last step's, and of a recorded output every step's.
     """
     from tlir.api import load
-    from tlir.backends import run
+    from tlir.backends import prepare, run
+    from tlir.backends.iterate import iterate
     from tlir.cli.console import Output, to_json
     from tlir.cli.group import about
-    from tlir.cli.inputs import gather
+    from tlir.cli.inputs import gather, gather_each
     from tlir.cli.outputs import check_output, require_holdable, write_output
     from tlir.cli.paths import existing
     from tlir.cli.progress import Progress
     from tlir.cli.values import NUMBERS
     from tlir.errors import UsageError
+    from tlir.iteration import carries, recorded, split_pair
 
     if words and style is not None:
         raise UsageError("TL0901", "--words and --print exclude each other")
+    for option, given_to_it in (("--carry", carry), ("--each", each), ("--record", record)):
+        if given_to_it and steps is None:
+            raise UsageError("TL0901", f"{option} needs --repeat", hint="say how many steps: --repeat N")
     number = NUMBERS[style or "decimal"]
     suffix = "" if output is None else check_output(output)
     graph = load(existing(path))
     names = graph.output_names
     if output is not None:
         require_holdable(suffix, names, graph.ir.body.output_types)
-    raised: list[tuple[Node, Any]] = []
+    counts = FlagCounts()
+    collect = counts.add if flags else None
     out = Output()
-    with about(path), Progress("running", len(graph.ir.nodes), out) as progress:
-        results = run(
-            graph.ir,
-            gather(graph, given, sample),
-            device=device,
-            observe=lambda node, values: progress.advance(),
-            flags=(lambda node, bits: raised.append((node, _count(bits)))) if flags else None,
-        )
+    kept: list[int] = []
+    with about(path):
+        if steps is None:
+            with Progress("running", len(graph.ir.nodes), out) as progress:
+                results = run(
+                    graph.ir,
+                    gather(graph, given, sample),
+                    device=device,
+                    observe=lambda node, values: progress.advance(),
+                    flags=collect,
+                )
+        else:
+            kept = recorded(graph.ir, record)
+            pairs = carries(graph.ir, [split_pair(graph.ir, text) for text in carry])
+            stacked = gather_each(graph, each, steps)
+            with _Steps(steps, out) as progress:
+                results = iterate(
+                    graph.ir,
+                    steps,
+                    gather(graph, given, sample, stacked) or prepare(graph.ir),
+                    pairs,
+                    each=stacked,
+                    record=kept,
+                    device=device,
+                    flags=collect,
+                    stepped=progress.reach,
+                )
+    raised = counts.rows()
     document = _document(path, device, names, results, raised if flags else None, number)
+    if steps is not None:
+        document["repeat"] = {
+            "steps": steps,
+            "carried": [[names[a], graph.input_names[b]] for a, b in pairs],
+            "recorded": [names[k] for k in kept],
+        }
     if output is not None:
         write_output(output, suffix, names, results, document)
     if as_json:
         out.raw(to_json(document))
         return
-    for name, tensor in zip(names, results, strict=True):
-        _show(out, name, tensor, words, number)
+    curves = [k for k in kept if len(results[k].shape) == 1]
+    for k, (name, tensor) in enumerate(zip(names, results, strict=True)):
+        if k not in curves:
+            _show(out, name, tensor, words, number)
+    if curves:
+        _show_curves(out, [(names[k], results[k]) for k in curves], words, number)
     if not results:
         out.line("the graph returns nothing")
     if flags:
@@ -117,14 +185,66 @@ def _show(output: Output, name: str, tensor: Tensor, words: bool, number: Number
         output.line((f"{tensor.type.size} elements: {parts}", "label"), indent=2)
 
 
-def _count(bits: Any) -> dict[str, int]:
-    """How many elements raised each flag."""
-    import numpy as np
+def _show_curves(output: Output, curves: Sequence[tuple[str, Tensor]], words: bool, number: Number) -> None:
+    """A row per step, a column per scalar output; of very many steps the first and the last."""
+    from functools import partial
 
-    from tlir.floatlib.rounding import Flags
+    from tlir.compare.text import element_text, element_words
 
-    counts = {name: int(np.count_nonzero(bits & int(Flags[name.upper()]))) for name in FLAG_NAMES}
-    return {"elements": int(bits.size), **counts}
+    text = element_words if words else partial(element_text, number=number)
+    steps = curves[0][1].shape[0]
+    shown = list(range(steps))
+    if steps > STEPS:
+        shown = [*shown[: STEPS // 2], *shown[-(STEPS // 2) :]]
+    rows = [(str(step + 1), *(text(tensor, step) for _, tensor in curves)) for step in shown]
+    if steps > STEPS:
+        rows.insert(STEPS // 2, ("…", *("" for _ in curves)))
+    output.table((">step", *(f">{name}" for name, _ in curves)), rows)
+
+
+class _Steps:
+    """A progress bar that counts steps, and a word on where an interruption came."""
+
+    def __init__(self, steps: int, output: Output) -> None:
+        from tlir.cli.progress import Progress
+
+        self._steps, self._done = steps, 0
+        self._progress = Progress("steps", steps, output)
+
+    def reach(self, done: int) -> None:
+        self._done = done
+        self._progress.advance()
+
+    def __enter__(self) -> _Steps:
+        self._progress.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.__exit__(kind, error, trace)
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            click.echo(f"after {self._done} of {self._steps} steps; nothing is written", err=True)
+
+
+class FlagCounts:
+    """For every node at how many elements it raised each flag, summed over all of its evaluations."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, tuple[Node, dict[str, int]]] = {}
+
+    def add(self, node: Node, bits: Any) -> None:
+        import numpy as np
+
+        from tlir.floatlib.rounding import Flags
+
+        _, counts = self._counts.setdefault(id(node), (node, dict.fromkeys(("elements", *FLAG_NAMES), 0)))
+        counts["elements"] += int(bits.size)
+        for name in FLAG_NAMES:
+            counts[name] += int(np.count_nonzero(bits & int(Flags[name.upper()])))
+
+    def rows(self) -> list[tuple[Node, dict[str, int]]]:
+        return list(self._counts.values())
 
 
 def _show_flags(output: Output, raised: Sequence[tuple[Node, dict[str, int]]]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tlir.errors import Source
 from tlir.floatlib.format import Format
 from tlir.ir.tensor import Tensor
+from tlir.ir.tree import leaf_paths
 from tlir.ir.types import TensorType
 
 
@@ -130,3 +131,10 @@ class Graph:
     @property
     def nodes(self) -> tuple[Node, ...]:
         return self.body.nodes
+
+    def output_names(self) -> list[str]:
+        """A name per output: ``output``, ``output[1]``, or its path in the output tree, ``output['loss']``."""
+        if self.output_tree is not None:
+            return leaf_paths(self.output_tree, "output")
+        count = len(self.body.outputs)
+        return ["output"] if count == 1 else [f"output[{k}]" for k in range(count)]

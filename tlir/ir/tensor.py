@@ -111,6 +111,10 @@ class Tensor:
         array[:] = items
         return array.reshape(self.shape)
 
+    def row(self, index: int) -> Tensor:
+        """The part at one place of the first axis, which is left out; its words are shared."""
+        return Tensor(TensorType(self.shape[1:], self.dtype), np.asarray(self.words[index]))
+
     def same_words(self, other: Tensor) -> bool:
         """Equal types and equal words: NaN payloads and signs of zeros included."""
         return self.type == other.type and bool(np.array_equal(self.words, other.words))
