@@ -52,15 +52,20 @@ def peak_memory(body: Body) -> tuple[int, Node | None]:
 
 
 # Bytes of temporaries per element, measured: NumPy's arithmetic; error-free transformations and roundings from float64;
-# Python integers.
-_NATIVE, _ROUNDED, _SPECIFIED = 40, 240, 400
+# Python integers; integers to words.
+_NATIVE, _ROUNDED, _SPECIFIED, _COUNTED = 40, 240, 400, 48
 
-_ROUNDING = ("fma", "convert", "iota", "reduce_precision", "next_after", "bitcast_convert")
+_ROUNDING = ("fma", "convert", "reduce_precision", "next_after", "bitcast_convert")
 _EXACT_PARTS = ("divide", "sqrt", "sign", "abs")
 _PROCESSOR = ("float16", "bfloat16", "float32", "float64")
 
 
 def _workspace(body: Body, node: Node) -> int:
+    if node.op == "iota":
+        # only one line along the axis is computed
+        shape = node.type.shape
+        line = shape[node.attrs["iota_dimension"]] if node.type.size else 0
+        return line * (_COUNTED + 2 * node.type.nbytes // max(node.type.size, 1))
     types = (*body.operand_types(node), *node.types)
     family = OPERATIONS[node.op].family
     if family in ("shape", "complex_numbers"):
