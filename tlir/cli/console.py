@@ -31,6 +31,9 @@ STYLES = {
 _LAST_COLUMN = 24
 """Columns that the last cell of a table needs at least where it is wrapped."""
 
+_ROOM = 8
+"""Columns that text has at least behind its indentation, however narrow the terminal is."""
+
 _PIECE = 4096
 
 Cell = str | tuple[str, str]
@@ -125,7 +128,7 @@ class Output:
 
     def _flowing(self, titles: Sequence[str], rows: Sequence[Sequence[Cell]], indent: int) -> None:
         """Each row as its first cell, and below it the others behind their titles, as many on a line as fit."""
-        room = max((self.width or 0) - indent - 2, 20)
+        room = max((self.width or 0) - indent - 2, _ROOM)
         for row in rows:
             self._print(_text(row[0]), indent)
             line = Text()
@@ -145,12 +148,12 @@ class Output:
         if self.width is None:
             self._put(Text(" " * indent) + text)
             return
-        room = max(self.width - indent, 20)
+        room = max(self.width - indent, _ROOM)
         first = self._wrapped(text, room)[0]
         self._put(Text(" " * indent) + first)
         left = text[len(first) :]
         left = left[len(left) - len(left.plain.lstrip()) :]
-        for line in self._wrapped(left, max(room - hanging, 20)) if left else ():
+        for line in self._wrapped(left, max(room - hanging, _ROOM)) if left else ():
             self._put(Text(" " * (indent + hanging)) + line)
 
     def _wrapped(self, text: Text, room: int) -> list[Text]:
