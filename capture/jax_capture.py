@@ -898,6 +898,15 @@ _ELEMENTWISE: dict[str, str | tuple[str, tuple[str, ...]]] = {
     "erf_inv": "erf_inv",
     "lgamma": "lgamma",
     "digamma": "digamma",
+    "polygamma": "polygamma",
+    "zeta": "zeta",
+    "igamma": "igamma",
+    "igammac": "igammac",
+    "igamma_grad_a": "igamma_grad_a",
+    "random_gamma_grad": "random_gamma_grad",
+    "regularized_incomplete_beta": "regularized_incomplete_beta",
+    "bessel_i0e": "bessel_i0e",
+    "bessel_i1e": "bessel_i1e",
     "nextafter": "next_after",
     "is_finite": "is_finite",
     "and": "and",
@@ -1893,8 +1902,10 @@ def _on_key_data(equation: Any) -> Callable[..., Any]:
 
 
 @_rule("cumlogsumexp")
-def _cumlogsumexp(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> Expansion:
+def _cumlogsumexp(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int] | Expansion:
     axis, reverse = int(params["axis"]), bool(params["reverse"])
+    if _kind(outs[0][1]) == "float":
+        return [_cumulative(b, ins[0], axis, "logaddexp", reverse)]
 
     def function(x: Any) -> Any:
         rows = jax.numpy.moveaxis(x, axis, 0)
@@ -1907,6 +1918,82 @@ def _cumlogsumexp(b: Builder, ins: list[int], params: Mapping[str, Any], outs: l
         return jax.numpy.moveaxis(lax.scan(step, start, rows, reverse=reverse)[1], 0, axis)
 
     return Expansion(function)
+
+
+# Fourier transforms, factorizations and solvers.
+
+
+@_rule("fft")
+def _fft(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    kind, lengths = params["fft_type"].name, [int(size) for size in params["fft_lengths"]]
+    shape, dtype = outs[0]
+    if not lengths:
+        return [b.convert(ins[0], dtype)]
+    if 0 in b.shape(ins[0]):
+        return [b.broadcast(b.scalar(0, dtype), shape)]
+    return [b.emit("fft", ins, shape, dtype, fft_type=kind, fft_length=lengths)]
+
+
+@_rule("cholesky")
+def _cholesky(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.emit("cholesky", ins, *outs[0])]
+
+
+@_rule("triangular_solve")
+def _triangular_solve(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    a, right = ins
+    conjugated = bool(params["conjugate_a"]) and b.kind(a) == "complex"
+    transpose = "NO_TRANSPOSE"
+    if params["transpose_a"]:
+        transpose = "ADJOINT" if conjugated else "TRANSPOSE"
+    elif conjugated:
+        a = b.emit("conjugate", [a], b.shape(a), b.dtype(a))
+    attrs: dict[str, Any] = {key: bool(params[key]) for key in ("left_side", "lower", "unit_diagonal")}
+    return [b.emit("triangular_solve", [a, right], *outs[0], transpose_a=transpose, **attrs)]
+
+
+@_rule("lu", "geqrf")
+def _packed_factors(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return b.emit_several("lu" if len(outs) == 3 else "geqrf", ins, outs)
+
+
+@_rule("householder_product")
+def _householder_product(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return [b.emit("householder_product", ins, *outs[0])]
+
+
+@_rule("tridiagonal_solve")
+def _tridiagonal_solve(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    if params.get("perturb_singular"):
+        raise _Inexpressible("it perturbs singular matrices")
+    return [b.emit("tridiagonal_solve", ins, *outs[0])]
+
+
+def _require_all(params: Mapping[str, Any], count: int) -> None:
+    if params.get("subset_by_index") not in (None, (0, count)):
+        raise _Inexpressible("it computes a part of the values only")
+
+
+@_rule("eigh")
+def _eigh(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    """JAX gives the vectors first."""
+    _require_all(params, b.shape(ins[0])[-1])
+    values, vectors = b.emit_several("eigh", ins, outs[::-1], lower=bool(params["lower"]))
+    return [vectors, values]
+
+
+@_rule("svd")
+def _svd(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    """JAX gives the values first, and with ``compute_uv`` false nothing else."""
+    shape, dtype = b.shape(ins[0]), b.dtype(ins[0])
+    *batch, rows, columns = shape
+    least = min(rows, columns)
+    _require_all(params, least)
+    full = bool(params["full_matrices"]) and bool(params["compute_uv"])
+    left, right = (rows, columns) if full else (least, least)
+    types = [((*batch, rows, left), dtype), outs[0], ((*batch, right, columns), dtype)]
+    u, values, vh = b.emit_several("svd", ins, types, full_matrices=full)
+    return [values, u, vh][: len(outs)]
 
 
 # ---- from steps to nodes --------------------------------------------------------------------------------------------
@@ -2025,6 +2112,8 @@ class Graph:
         with equation.ctx.manager:
             closed = jax.make_jaxpr(function)(*(_abstract(atom.aval) for atom in equation.invars))
         program = Program(closed.jaxpr, closed.consts, None, step.source, True)
+        if any(inner.primitive == step.primitive and step.primitive not in RULES for inner in program.steps):
+            raise _Inexpressible("there is no operation for this primitive")
         graph = Graph(program, (), self._within, self.builder, operands)
         if graph.problems:
             raise _Inexpressible(f"its definition needs {graph.problems[0]}")
@@ -2108,6 +2197,8 @@ def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Seq
             f"JAX cannot evaluate {step.primitive}{place} by itself on this platform: {str(error).splitlines()[0]}"
         ) from error
     several = results if equation.primitive.multiple_results else [results]
+    if step.primitive == "cholesky":  # above the diagonal LAPACK leaves what was there
+        several = [jax.numpy.tril(result) for result in several]
     return [jax.random.key_data(result) if _is_key(result) else result for result in several]
 
 

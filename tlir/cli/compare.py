@@ -95,6 +95,9 @@ def _show(output: Output, outcome: Outcome[CompareReport]) -> None:
     several = report.samples > 1
     headings = ("output", "type", ">sample", ">equal words", ">max ulps", "max abs diff", "max rel diff", "source")
     output.table(headings, [_row(found, several) for found in report.outputs], indent=2)
+    for freedom in sorted({found.freedom for found in report.outputs if found.freedom}):
+        names = ", ".join(found.name for found in report.outputs if found.freedom == freedom and not found.sample)
+        output.line((f"{names}: compared {freedom}", "label"), indent=2)
     for found in report.outputs:
         if not found.ok:
             _show_failing(output, found, several)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from tlir.compare.factorizations import aligned, aligned_results, with_factors
 from tlir.compare.measure import compare_tensors, output_names
 from tlir.compare.report import CompareReport, Element, OutputComparison
 from tlir.compare.rule import DEFAULT_TOLERANCE, Number, Rule, make_rule
@@ -17,6 +19,7 @@ __all__ = [
     "Element",
     "OutputComparison",
     "Rule",
+    "aligned_results",
     "compare",
     "compare_tensors",
     "output_names",
@@ -44,8 +47,10 @@ def compare(
     the two (for a complex number, in each part); with ``ulps`` and a ``tolerance`` or ``rtol``, if either holds. With
     ``words``, if the bits are the same, or both are NaN unless ``nan_payload``.
 
-    Except under ``words``, -0 equals 0. NaN equals NaN, an infinity only itself. Integers must be equal unless ``ulps``
-    allows a distance, Booleans always. An output without elements passes, and says that none were compared.
+    Except under ``words``, eigenvectors and singular vectors are compared up to what their definition leaves free
+    (``tlir.compare.factorizations``), and -0 equals 0. NaN equals NaN, an infinity only itself. Integers must be equal
+    unless ``ulps`` allows a distance, Booleans always. An output without elements passes, and says that none were
+    compared.
 
     ``evaluate`` replaces the run on ``device``.
 
@@ -72,11 +77,14 @@ def compare(
 
     names = output_names(graph)
     outputs: list[OutputComparison] = []
+    evaluated, factors = (graph, []) if rule.words else with_factors(graph)
+    freedom = {place: each.freedom for each in factors for place in each.positions}
     for k, sample in enumerate(graph.samples):
-        got = evaluate(graph, sample.inputs)
+        got = aligned(factors, sample.outputs, evaluate(evaluated, sample.inputs))
         for position, (expected, result) in enumerate(zip(sample.outputs, got, strict=True)):
             node = graph.nodes[graph.body.outputs[position].node]
-            outputs.append(
-                compare_tensors(expected, result, rule, sample=k, position=position, name=names[position], node=node)
+            measured = compare_tensors(
+                expected, result, rule, sample=k, position=position, name=names[position], node=node
             )
+            outputs.append(replace(measured, freedom=freedom.get(position)))
     return CompareReport(tuple(outputs), rule, device, len(graph.samples), graph.producer)

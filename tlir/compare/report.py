@@ -49,7 +49,8 @@ class OutputComparison:
     ``count`` elements were compared, ``equal_words`` of them have equal words, ``failing`` do not pass, of which
     ``worst`` are the first few, worst first. ``max_ulps``, ``max_absolute`` and ``max_relative`` are the elements of
     the largest distance and differences (elements that are not finite on one side only have none); None where nothing
-    differs. ``mismatched`` counts elements whose NaN or infinity does not match.
+    differs. ``mismatched`` counts elements whose NaN or infinity does not match. ``freedom`` says up to what the output
+    was compared where its definition does not fix it, as the signs of eigenvectors.
     """
 
     sample: int
@@ -66,6 +67,7 @@ class OutputComparison:
     max_absolute: Element | None
     max_relative: Element | None
     worst: tuple[Element, ...]
+    freedom: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -98,6 +100,8 @@ class OutputComparison:
             "max_relative": optional(self.max_relative),
             "worst": [element.to_json() for element in self.worst],
         }
+        if self.freedom:
+            parts["freedom"] = self.freedom
         if self.source:
             parts["source"] = {"file": self.source.file, "line": self.source.line, "function": self.source.function}
         return parts
