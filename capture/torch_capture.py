@@ -28,6 +28,7 @@ import hashlib
 import importlib.util
 import inspect
 import io
+import itertools
 import json
 import logging
 import math
@@ -1096,7 +1097,7 @@ def _diagonal(w: Writer, a: Any) -> Value:
 def _put(w: Writer, value: Value, source: Value, axis: int, start: int, stride: int) -> Value:
     """``value`` with the elements at start, start + stride, … of an axis replaced by those of ``source``."""
     size, count = value.shape[axis], source.shape[axis]
-    if not count:
+    if not count or not value.size:
         return value
     if stride == 1:
         parts = [w.slice(value, axis, 0, start), source, w.slice(value, axis, start + count, size)]
@@ -2671,9 +2672,12 @@ def _upsample(kind: str, count: int) -> Rule:
         for axis in reversed(range(lead, source.rank)):
             size, places = value.shape[axis], shape[axis]
             align = getattr(a, "align_corners", False)
-            indices, weights = _taps(kind, scales[axis - lead], size, places, align, real)
             if not math.prod(shape):
                 return w.broadcast(w.scalar(0, dtype), shape)
+            if kind.startswith("smooth"):
+                indices, weights = _smoothed_taps(kind.split()[1], scales[axis - lead], size, places, real)
+            else:
+                indices, weights = _taps(kind, scales[axis - lead], size, places, align, real)
             total: Value | None = None
             for tap in range(indices.shape[1]):
                 index = torch.from_numpy(np.ascontiguousarray(indices[:, tap : tap + 1]))
@@ -3322,11 +3326,37 @@ def _special_pair(w: Writer, a: Any) -> Value:
     return w.op(a.operator.removeprefix("special_"), *w.pair(a.self, a.other, w.out[0][1]))
 
 
+def _trigamma(w: Writer, x: Value) -> Value:
+    """native/Math.h, trigamma: reflected below 1/2, six steps of the recurrence, and the asymptotic series."""
+
+    def inverse_square(y: Value) -> Value:
+        return w.op("divide", w.full(1.0, y), w.op("multiply", y, y))
+
+    one = w.full(1.0, x)
+    below = w.compare("LT", x, w.full(0.5, x))
+    sine = w.op("sine", w.op("multiply", w.full(math.pi, x), x))
+    pi_squared = w.op("multiply", w.full(math.pi, x), w.full(math.pi, x))
+    mirrored = w.op("negate", w.op("divide", pi_squared, w.op("multiply", sine, sine)))
+    result = w.select(below, mirrored, w.full(0.0, x))
+    y = w.select(below, w.op("subtract", one, x), x)
+    for _ in range(6):
+        result = w.op("add", result, inverse_square(y))
+        y = w.op("add", y, one)
+    z = inverse_square(y)
+    tail = _horner(w, z, [1 / 42, -1 / 30, 1 / 6])
+    tail = w.op("add", w.op("add", one, w.op("divide", one, w.op("add", y, y))), w.op("multiply", z, tail))
+    result = w.op("add", result, w.op("divide", tail, y))
+    return w.select(below, w.op("negate", result), result)
+
+
 @rule("polygamma.default")
 def _polygamma(w: Writer, a: Any) -> Value:
     value = w.convert(a.self, w.out[0][1])
     if a.n == 0:
         return w.op("digamma", value)
+    if a.n == 1:
+        (wide,), _ = w.in_float32(value.dtype, [value], value.shape)
+        return w.convert(_trigamma(w, wide), value.dtype)
     return w.op("polygamma", w.full(a.n, value), value)
 
 
@@ -3869,6 +3899,350 @@ def _hash(w: Writer, a: Any) -> Value:
     return w.reduce(bits, "xor", normal_axes(a.dim, bits.rank), a.keepdim)
 
 
+@rule("take.default")
+def _take_flat(w: Writer, a: Any) -> Value:
+    """Elements of the tensor read row by row."""
+    flat = w.reshape(a.self, [a.self.size])
+    return _take(w, flat, _column(w, _wrapped(w, a.index, a.self.size)), [0], 0)
+
+
+@rule("nonzero_static.default")
+def _nonzero_static(w: Writer, a: Any) -> Value:
+    """Coordinates of the first ``size`` elements that are not zero, in row-major order; ``fill_value`` beyond."""
+    (count, rank), _ = w.out[0]
+    size = a.self.size
+    if not count * rank or not size:
+        return w.broadcast(w.scalar(a.fill_value, "int64"), [count, rank])
+    flat = w.reshape(w.convert(a.self, "bool"), [size])
+    place = w.emit("iota", [], [size], "int64", iota_dimension=0)
+    absent = w.convert(w.op("not", flat), "int64")
+    _, order = w.emit_several("sort", [absent, place], [((size,), "int64")] * 2, dimension=0)
+    order = w.slice(order, 0, 0, min(count, size))
+    if count > size:
+        order = w.concatenate([order, w.broadcast(w.scalar(0, "int64"), [count - size])], 0)
+    found = w.reduce(w.convert(flat, "int64"), "add", [0])
+    columns = []
+    for n, step in zip(a.self.shape, (math.prod(a.self.shape[k + 1 :]) for k in range(rank)), strict=True):
+        columns.append(w.op("remainder", w.op("divide", order, w.full(step, order)), w.full(n, order)))
+    table = w.concatenate([w.reshape(column, [count, 1]) for column in columns], 1)
+    row = w.emit("iota", [], [count, rank], "int64", iota_dimension=0)
+    valid = w.compare("LT", row, w.broadcast(found, [count, rank]))
+    return w.select(valid, table, w.full(a.fill_value, table))
+
+
+@rule("segment_reduce.default")
+def _segment_reduce(w: Writer, a: Any) -> Value:
+    """Each run of an axis reduced to one element, the runs given by their lengths or by their offsets.
+
+    native/SegmentReduce.cpp: from ``initial`` or the reduction's identity; a mean is the sum, initial included,
+    divided by the length; the mean of an empty run without initial is NaN.
+    """
+    shape, dtype = w.out[0]
+    axis = normal_axis(a.axis, a.data.rank)
+    count = shape[axis]
+    reducer = {"sum": "add", "mean": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}[a.reduce]
+    start = _identity_of(reducer, dtype) if a.initial is None else a.initial
+    if not math.prod(shape):
+        return w.broadcast(w.scalar(0, dtype), shape)
+    if a.lengths is not None:
+        lengths = w.convert(a.lengths, "int64")
+        ends = _running(w, lengths, axis, "add")
+    else:
+        offsets = w.convert(a.offsets, "int64")
+        ends = w.slice(offsets, axis, 1, count + 1)
+        lengths = w.op("subtract", ends, w.slice(offsets, axis, 0, count))
+    lead, rows = list(shape[:axis]), a.data.shape[axis]
+    pairs = [*lead, rows, count]
+    before = list(range(axis))
+    place = w.emit("iota", [], pairs, "int64", iota_dimension=axis)
+    passed = w.compare("LE", w.along(ends, pairs, [*before, axis + 1]), place)
+    if a.offsets is not None:
+        first = w.slice(w.convert(a.offsets, "int64"), axis, 0, 1)
+        early = w.compare("LT", place, w.broadcast(w.reshape(first, [*lead, 1, 1]), pairs))
+        passed = w.op("or", passed, early)
+    segment = w.reduce(w.convert(passed, "int64"), "add", [axis + 1])
+    index = w.along(segment, a.data.shape, range(axis + 1))
+    bins = list(shape)
+    bins[axis] = count + 1  # the last one takes what belongs to no run
+    result = _scattered(w, w.broadcast(w.scalar(start, dtype), bins), axis, index, a.data, reducer)
+    result = w.slice(result, axis, 0, count)
+    if a.reduce != "mean":
+        return result
+    sizes = w.along(w.convert(lengths, dtype), shape, range(axis + 1))
+    none = w.compare("EQ", sizes, w.full(0.0, sizes))
+    empty = w.full(math.nan, sizes) if a.initial is None else w.full(a.initial, sizes)
+    return w.select(none, empty, w.op("divide", result, sizes))
+
+
+@rule("_embedding_bag_forward_only.default", "_embedding_bag.default")
+def _embedding_bag(w: Writer, a: Any) -> list[Value | None]:
+    """Rows of a table added up, averaged or their maximum taken, bag by bag; offsets say where each bag begins.
+
+    native/EmbeddingBag.cpp; rows at padding_idx are not in any bag, and an empty bag gives 0.
+    """
+    shape, dtype = w.out[0]
+    bags, width = shape
+    count = a.indices.size
+    if not bags * width or not count:
+        return [w.broadcast(w.scalar(0, dtype), shape), *[None] * (len(w.out) - 1)]
+    index, offsets = w.convert(a.indices, "int64"), w.convert(a.offsets, "int64")
+    if index.rank == 2:
+        raise _Refused("two-dimensional indices are split into bags before")
+    pairs = [count, offsets.shape[0]]
+    place = w.emit("iota", [], pairs, "int64", iota_dimension=0)
+    begun = w.compare("LE", w.along(offsets, pairs, [1]), place)
+    bag = w.reduce(w.convert(begun, "int64"), "add", [1])
+    bag = w.op("subtract", bag, w.full(1, bag))
+    if a.padding_idx is not None and a.padding_idx >= 0:
+        padding = w.compare("EQ", index, w.full(a.padding_idx, index))
+        bag = w.select(padding, w.full(bags, bag), bag)
+    (rows,), _ = w.in_float32(dtype, [_take(w, a.weight, _column(w, index), [0], 0)], (count, width))
+    if a.per_sample_weights is not None:
+        weights = w.convert(a.per_sample_weights, rows.dtype)
+        rows = w.op("multiply", rows, w.along(weights, rows.shape, [0]))
+    reducer = "maximum" if a.mode == 2 else "add"
+    start = w.broadcast(w.scalar(_identity_of(reducer, rows.dtype), rows.dtype), shape)
+    result = _store(w, start, _column(w, bag), rows, [0], 0, reducer, "drop")
+    sizes = _store(w, w.broadcast(w.scalar(0, "int64"), [bags]), _column(w, bag), w.full(1, bag), [0], 0, "add", "drop")
+    if a.mode == 1:
+        divisor = w.convert(w.op("maximum", sizes, w.full(1, sizes)), rows.dtype)
+        result = w.op("divide", result, w.along(divisor, shape, [0]))
+    elif a.mode == 2:
+        empty = w.along(w.compare("EQ", sizes, w.full(0, sizes)), shape, [0])
+        result = w.select(empty, w.full(0.0, result), result)
+    return [w.convert(result, dtype), *[None] * (len(w.out) - 1)]
+
+
+@rule("embedding_renorm.default")
+def _embedding_renorm(w: Writer, a: Any) -> Value:
+    """The rows that are looked up, where their norm is above max_norm, times max_norm / (norm + 1e-7)."""
+    shape, dtype = w.out[0]
+    arguments = SimpleNamespace(self=a.self, ord=a.norm_type, dim=[1], keepdim=False)
+    outer, w.out = w.out, [((shape[0],), dtype)]
+    norm = _vector_norm(w, arguments)
+    w.out = outer
+    index = w.reshape(w.convert(a.indices, "int64"), [a.indices.size])
+    none = w.broadcast(w.scalar(False, "bool"), [shape[0]])
+    used = _store(w, none, _column(w, index), w.full(True, index, "bool"), [0], 0)
+    scale = w.op("divide", w.full(a.max_norm, norm), w.op("add", norm, w.full(1e-7, norm)))
+    long = w.op("and", used, w.compare("GT", norm, w.full(a.max_norm, norm)))
+    scaled = w.op("multiply", a.self, w.along(scale, shape, [0]))
+    return w.select(w.along(long, shape, [0]), scaled, a.self)
+
+
+@rule("_batch_norm_with_update_functional.default")
+def _batch_norm_with_update(w: Writer, a: Any) -> list[Value | None]:
+    """Batch norm in training, with a result of no elements (what other devices keep for the gradient) in the middle."""
+    types = w.out
+    w.out = [*types[:3], *types[4:]]
+    a.training = True
+    results = _batch_norm(w, a)
+    w.out = types
+    assert isinstance(results, list)
+    return [*results[:3], None, *results[3:]]
+
+
+# ---- rules: sampling at computed positions
+
+
+def _unnormalised(w: Writer, coordinate: Value, size: int, align: bool) -> Value:
+    """From [-1, 1] to positions of an axis (native/cpu/GridSamplerKernel.cpp, ComputeLocationBase)."""
+    one = w.full(1.0, coordinate)
+    if align:
+        return w.op("multiply", w.op("add", coordinate, one), w.full((size - 1) / 2, coordinate))
+    scaled = w.op("multiply", w.op("add", coordinate, one), w.full(size / 2, coordinate))
+    return w.op("subtract", scaled, w.full(0.5, coordinate))
+
+
+def _clipped(w: Writer, position: Value, size: int) -> Value:
+    """Between 0 and size - 1; NaN becomes 0 (std::max(x, 0))."""
+    zero, last = w.full(0.0, position), w.full(float(size - 1), position)
+    position = w.select(w.compare("GT", position, zero), position, zero)
+    return w.select(w.compare("LT", position, last), position, last)
+
+
+def _folded(w: Writer, position: Value, size: int, padding: int, align: bool) -> Value:
+    """Positions beyond the edges: as they are (0), at the edge (1), reflected (2), by native/GridSampler.h."""
+    if padding == 0:
+        return position
+    if padding == 2:
+        low, span = (0.0, float(size - 1)) if align else (-0.5, float(size))
+        if span == 0:
+            return w.full(0.0, position)
+        away = w.op("abs", w.op("subtract", position, w.full(low, position)))
+        wide = w.full(span, position)
+        extra = w.op("remainder", away, wide)
+        flips = w.op("remainder", w.op("floor", w.op("divide", away, wide)), w.full(2.0, position))
+        even = w.compare("EQ", flips, w.full(0.0, position))
+        back = w.op("subtract", wide, extra)
+        position = w.op("add", w.select(even, extra, back), w.full(low, position))
+    return _clipped(w, position, size)
+
+
+class _Sampler:
+    """Reads an image [N, C, *sizes] at whole positions, one tensor [N, *places] per spatial axis."""
+
+    def __init__(self, w: Writer, image: Value, places: Sequence[int]) -> None:
+        self.w, self.sizes, self.places = w, image.shape[2:], list(places)
+        batch, channels = image.shape[:2]
+        self.flat = w.reshape(image, [batch, channels, math.prod(self.sizes)])
+        self.row = w.emit("iota", [], self.places, "int64", iota_dimension=0)
+
+    def read(self, positions: Sequence[Value]) -> Value:
+        """[N, *places, C]: the elements at these places, 0 where one of them is outside."""
+        w = self.w
+        inside = w.full(True, self.row, "bool")
+        flat = w.full(0, self.row)
+        for position, size in zip(positions, self.sizes, strict=True):
+            low = w.compare("GE", position, w.full(0.0, position))
+            inside = w.op("and", inside, w.op("and", low, w.compare("LE", position, w.full(size - 1.0, position))))
+            place = w.convert(_clipped(w, position, size), "int64")
+            flat = w.op("add", w.op("multiply", flat, w.full(size, flat)), place)
+        taken = _take(w, self.flat, _stacked(w, [self.row, flat]), [0, 2], 0)
+        wide = w.along(inside, taken.shape, range(inside.rank))
+        return w.select(wide, taken, w.full(0, taken))
+
+    def weighted(self, value: Value, weight: Value) -> Value:
+        return self.w.op("multiply", value, self.w.along(weight, value.shape, range(weight.rank)))
+
+
+def _cubic_weights(w: Writer, t: Value) -> list[Value]:
+    """Of the four neighbours of a position at distance t from the second, A = -0.75 (native/UpSample.h)."""
+
+    def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
+        return _horner(w, x, coefficients)
+
+    one, a = w.full(1.0, t), -0.75
+    near, far = (a + 2, -(a + 3), 0.0, 1.0), (a, -5 * a, 8 * a, -4 * a)
+    back = w.op("subtract", one, t)
+    return [
+        polynomial(w.op("add", t, one), far),
+        polynomial(t, near),
+        polynomial(back, near),
+        polynomial(w.op("add", back, one), far),
+    ]
+
+
+def _grid_sampler(count: int) -> Rule:
+    def write(w: Writer, a: Any) -> Value:
+        """Interpolated between the nearest elements (0: linear, 1: nearest, 2: cubic) at the grid's positions, whose
+        last axis counts the spatial axes from the innermost; beyond the edges 0, the edge, or reflected."""
+        shape, dtype = w.out[0]
+        if not math.prod(shape):
+            return w.broadcast(w.scalar(0, dtype), shape)
+        image = w.in_float32(dtype, [a.input], a.input.shape)[0][0]
+        grid = w.convert(a.grid, image.dtype)
+        places = grid.shape[:-1]
+        sampler = _Sampler(w, image, places)
+        positions = []
+        for axis, size in enumerate(image.shape[2:]):
+            k = count - 1 - axis
+            coordinate = w.reshape(w.slice(grid, grid.rank - 1, k, k + 1), places)
+            positions.append(_unnormalised(w, coordinate, size, a.align_corners))
+        mode, padding = a.interpolation_mode, a.padding_mode
+
+        def folded(values: Sequence[Value]) -> list[Value]:
+            pairs = zip(values, image.shape[2:], strict=True)
+            return [_folded(w, value, size, padding, a.align_corners) for value, size in pairs]
+
+        total: Value | None = None
+        if mode == 1:
+            total = sampler.read([w.op("round_nearest_even", v) for v in folded(positions)])
+        else:
+            if mode == 0:
+                positions = folded(positions)
+            floors = [w.op("floor", v) for v in positions]
+            parts = [w.op("subtract", v, f) for v, f in zip(positions, floors, strict=True)]
+            if mode == 0:
+                offsets = [0, 1]
+                weights = [[w.op("subtract", w.full(1.0, t), t), t] for t in parts]
+            else:
+                offsets = [-1, 0, 1, 2]
+                weights = [_cubic_weights(w, t) for t in parts]
+            for corner in itertools.product(range(len(offsets)), repeat=count):
+                at = [
+                    w.op("add", f, w.full(float(offsets[k]), f)) if offsets[k] else f
+                    for k, f in zip(corner, floors, strict=True)
+                ]
+                weight = weights[0][corner[0]]
+                for axis in range(1, count):
+                    weight = w.op("multiply", weight, weights[axis][corner[axis]])
+                part = sampler.weighted(sampler.read(folded(at) if mode == 2 else at), weight)
+                total = part if total is None else w.op("add", total, part)
+        assert total is not None
+        last = total.rank - 1
+        return w.convert(w.transpose(total, [0, last, *range(1, last)]), dtype)
+
+    return write
+
+
+RULES["aten.grid_sampler_2d.default"] = _grid_sampler(2)
+RULES["aten.grid_sampler_3d.default"] = _grid_sampler(3)
+
+
+def _smoothed_taps(kind: str, scale: float, size: int, count: int, real: Any) -> tuple[Any, Any]:
+    """[count, taps] source indices and weights of an axis that is interpolated with antialiasing: a triangle or a
+    cubic (a = -1/2) stretched over ``scale`` elements, its weights divided by their sum.
+
+    native/cpu/UpSampleKernel.cpp, HelperInterpBase::_compute_indices_min_size_weights_aa.
+    """
+    width = {"linear": 2, "cubic": 4}[kind]
+    step = real(scale)
+    stretched = scale >= 1
+    support = real(width * 0.5) * step if stretched else real(width * 0.5)
+    inverse = real(1) / step if stretched else real(1)
+    center = step * (np.arange(count).astype(real) + real(0.5))
+    low = np.maximum((center - support + real(0.5)).astype(np.int64), 0)
+    high = np.minimum((center + support + real(0.5)).astype(np.int64), size)
+    taps = max(1, int((high - low).max()))
+    index = low[:, None] + np.arange(taps)
+    x = np.abs((index.astype(real) - center[:, None] + real(0.5)) * inverse)
+    if kind == "linear":
+        weights = np.where(x < 1, real(1) - x, real(0))
+    else:
+        a = real(-0.5)
+        near = ((a + real(2)) * x - (a + real(3))) * x * x + real(1)
+        far = ((a * x - real(5) * a) * x + real(8) * a) * x - real(4) * a
+        weights = np.where(x < 1, near, np.where(x < 2, far, real(0)))
+    weights = np.where(index < high[:, None], weights, real(0)).astype(real)
+    total = np.zeros(count, dtype=real)
+    for k in range(taps):
+        total = total + weights[:, k]
+    weights = weights / np.where(total == 0, real(1), total)[:, None]
+    return np.minimum(index, np.maximum(high[:, None] - 1, 0)), weights.astype(real)
+
+
+for _name, _kind in [("_upsample_bilinear2d_aa", "smooth linear"), ("_upsample_bicubic2d_aa", "smooth cubic")]:
+    for _overload in ("default", "vec"):
+        RULES[f"aten.{_name}.{_overload}"] = _upsample(_kind, 2)
+
+
+def _copied(name: str) -> None:
+    """The rule of a view also writes its copying form."""
+
+    @rule(f"{name.split('.')[0]}_copy.{name.split('.')[1]}")
+    def write(w: Writer, a: Any) -> Value | list[Value | None]:
+        a.operator = name.split(".")[0]
+        return RULES[f"aten.{name}"](w, a)
+
+
+for _name in (
+    *("permute.default", "transpose.int", "t.default", "expand.default", "unsqueeze.default", "squeeze.default"),
+    *("squeeze.dim", "squeeze.dims", "split_with_sizes.default", "split.Tensor", "unbind.int", "slice.Tensor"),
+    *("select.int", "diagonal.default", "unfold.default", "view_as_real.default", "view_as_complex.default"),
+    *("view.dtype",),
+):
+    if f"aten.{_name.split('.')[0]}_copy.{_name.split('.')[1]}" not in RULES:
+        _copied(_name)
+
+
+@rule("narrow_copy.default", "narrow.default")
+def _narrow(w: Writer, a: Any) -> Value:
+    axis = normal_axis(a.dim, a.self.rank)
+    start = normal_axis(a.start, a.self.shape[axis])
+    return w.slice(a.self, axis, start, start + a.length)
+
+
 IGNORED = (
     *("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default"),
     "aten._linalg_check_errors.default",
@@ -3887,6 +4261,7 @@ KEPT_WHOLE = (
             "silu.default",
             "isfinite.default",
             "roll.default",
+            "take.default",
         ]
     ),
     *(["dot.default", "vdot.default", "mv.default", "addmv.default", "baddbmm.default", "logsumexp.default"]),
