@@ -21,9 +21,11 @@ raises ``UnsupportedError``, which lists every operator concerned with its argum
 from __future__ import annotations
 
 import argparse
+import ast
 import base64
 import contextlib
 import copy
+import functools
 import hashlib
 import importlib.util
 import inspect
@@ -38,7 +40,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -205,6 +207,8 @@ class Writer:
         self.out: list[tuple[tuple[int, ...], str]] = []
         self.complex_views: dict[Value, Value] = {}
         """Results of view_as_real, with the complex value that each shows."""
+        self.unset: dict[Value, torch.Tensor] = {}
+        """Values of which some elements are whatever was in memory, with a mask of these."""
         self.permutations: dict[Value, Value] = {}
         """Row exchanges of LU factorizations, with the permutation that each makes."""
         self._constants: dict[Any, Value] = {}
@@ -1165,19 +1169,19 @@ def _zero(w: Writer, a: Any) -> Value:
     return w.broadcast(w.scalar(0, dtype), shape)
 
 
-_SHAPE_ONLY = {
-    "aten.full_like.default",
-    "aten.zeros_like.default",
-    "aten.ones_like.default",
-    "aten.empty_like.default",
-    "aten.new_full.default",
-    "aten.new_zeros.default",
-    "aten.new_ones.default",
-    "aten.copy.default",
-    "aten.fill.Scalar",
-    "aten.fill.Tensor",
-}
+_SHAPE_ONLY = (
+    *("full_like.default", "zeros_like.default", "ones_like.default", "empty_like.default", "new_full.default"),
+    *("new_zeros.default", "new_ones.default", "new_empty.default", "copy.default", "fill.Scalar", "fill.Tensor"),
+)
 """Operators that look at the shape and dtype of their first operand, and never at its elements."""
+
+_MOVES = (
+    *("slice.Tensor", "select.int", "view.default", "permute.default", "transpose.int", "t.default", "flip.default"),
+    *("unsqueeze.default", "squeeze.default", "squeeze.dim", "squeeze.dims", "expand.default", "clone.default"),
+    *("alias.default", "slice_scatter.default", "select_scatter.default", "diagonal.default", "cat.default"),
+    *("diagonal_scatter.default", "split_with_sizes.default", "unbind.int", "repeat.default", "unfold.default"),
+)
+"""Operators that move elements by their places alone, so that a mask of elements moves the same way."""
 
 
 @rule("fill.Scalar", "fill.Tensor")
@@ -1185,12 +1189,21 @@ def _fill_with(w: Writer, a: Any) -> Value:
     return w.operand(a.value, *reversed(w.out[0]))
 
 
-@rule("empty.memory_format", "empty_like.default", "empty_permuted.default", "new_empty.default")
+@rule(
+    "empty.memory_format", "empty_like.default", "empty_permuted.default", "new_empty.default", "empty_strided.default"
+)
 def _empty(w: Writer, a: Any) -> Value:
+    """Zeros, marked as unset: refused where one of them is looked at before it is written."""
     shape, dtype = w.out[0]
-    if math.prod(shape) and not a.users <= _SHAPE_ONLY:
-        raise _Refused("its elements are whatever was in memory")
-    return w.broadcast(w.scalar(0, dtype), shape)
+    zeros = torch.zeros(shape, dtype=TORCH_DTYPES[dtype])
+    result = (
+        w.emit("constant", (), shape, dtype, value=tensor_json(zeros))
+        if not shape
+        else w.broadcast(w.scalar(0, dtype), shape)
+    )
+    if math.prod(shape):
+        w.unset[result] = torch.ones(shape, dtype=torch.bool)
+    return result
 
 
 @rule("arange.start_step", "arange.start", "arange.default")
@@ -1550,7 +1563,7 @@ def _batch_norm(w: Writer, a: Any) -> list[Value | None]:
             for new, old in zip((wide_mean, unbiased), running, strict=True):
                 moved = w.op("multiply", new, w.full(a.momentum, new))
                 held = w.op("multiply", w.convert(old, "float64"), w.full(1 - a.momentum, new))
-                saved.append(w.convert(w.op("add", moved, held), old.dtype))
+                saved.append(w.convert(w.convert(w.op("add", moved, held), old.dtype), w.out[len(saved) + 1][1]))
         return [_normalised_by_channel(w, a, value, mean, inverse), *saved]
     mean, variance = (w.convert(x, value.dtype) for x in running)
     deviation = w.op("sqrt", w.op("add", variance, w.full(a.eps, variance)))
@@ -2512,7 +2525,7 @@ def _sorted(w: Writer, value: Value, axis: int, descending: bool) -> list[Value]
 
 @rule("sort.default", "sort.stable")
 def _sort(w: Writer, a: Any) -> list[Value | None]:
-    """torch's CPU sort is stable, whether asked to be or not."""
+    """Stable, which torch's is only where it is asked to be: otherwise equal elements come in an order of its own."""
     if not a.self.rank:
         return [a.self, w.scalar(0, "int64")]
     return list(_sorted(w, a.self, normal_axis(a.dim, a.self.rank), bool(a.descending)))
@@ -4790,6 +4803,27 @@ class _Lowering:
                 self.problems.append(_problem(node, str(refused)))
             self.values[node] = self._stand_in(node)
 
+    def _unset(self, name: str, target: Any, given: Sequence[Any]) -> list[torch.Tensor]:
+        """Of each result of an operator, the elements that are unset because those of its operands are."""
+        unset = self.writer.unset
+        operands, spec = pytree.tree_flatten(list(given))
+        unknown = [k for k, x in enumerate(operands) if isinstance(x, Value) and x in unset]
+        overload = name.removeprefix("aten.")
+        if overload in _SHAPE_ONLY:
+            unknown = [k for k in unknown if k > 0]
+        if not unknown:
+            return []
+        if overload not in _MOVES:
+            if overload == "copy.default" and unknown == [1]:
+                return [unset[operands[1]].expand(operands[0].shape)]
+            raise _Refused("it looks at elements that are whatever was in memory")
+        masks = [
+            (unset[x] if x in unset else torch.zeros(x.shape, dtype=torch.bool)) if isinstance(x, Value) else x
+            for x in operands
+        ]
+        result = target(*pytree.tree_unflatten(masks, spec))
+        return list(result) if isinstance(result, (list, tuple)) else [result.clone()]
+
     def _written(self, node: torch.fx.Node) -> Any:
         if getattr(node.target, "__name__", "") == "getitem" and not hasattr(node.target, "_schema"):
             source, index = node.args
@@ -4808,11 +4842,10 @@ class _Lowering:
             return region(self, *node.args)
         write = RULES.get(str(node.target))
         if write is None:
-            raise _Refused("" if not _is_number(node) else "it computes a number from the values of a tensor")
+            raise _Refused(_refusal(node.target) if not _is_number(node) else "it computes a number from the values of a tensor")
         schema = node.target._schema
         arguments: dict[str, Any] = {
             "operator": schema.name.split("::")[1],
-            "users": {str(user.target) if user.args[:1] == (node,) else "" for user in node.users},
         }
         arguments["strides"] = {}
         for k, parameter in enumerate(schema.arguments):
@@ -4823,8 +4856,13 @@ class _Lowering:
             if isinstance(traced, torch.Tensor) and traced.layout == torch.strided:
                 arguments["strides"][parameter.name] = tuple(traced.stride())
         self.writer.out = _out_types(node)
+        given = [arguments[parameter.name] for parameter in schema.arguments]
+        masks = self._unset(str(node.target), node.target, given) if self.writer.unset else []
         result = write(self.writer, SimpleNamespace(**arguments))
         results = result if isinstance(result, list) else [result]
+        for value, mask in zip(results, masks, strict=False):
+            if value is not None and mask.any():
+                self.writer.unset[value] = mask
         for value, expected in zip(results, self.writer.out, strict=True):
             if value is not None and (value.shape, value.dtype) != expected:
                 raise CaptureError(f"the rule of {node.target} gives {value}, torch gives {expected}")
@@ -4862,6 +4900,8 @@ def _operands(outer: _Lowering, nodes: Sequence[Any]) -> list[Value]:
     values = [outer._argument(node) for node in nodes]
     if not all(isinstance(value, Value) for value in values):
         raise _Refused("an operand is a number, not a tensor")
+    if any(value in outer.writer.unset for value in values):
+        raise _Refused("an operand has elements that are whatever was in memory")
     return values
 
 
@@ -5067,6 +5107,8 @@ def _returned(lowering: _Lowering, results: Sequence[Any]) -> list[Value]:
         if _is_tensor(result):
             try:
                 values.append(lowering._argument(next(nodes)))
+                if values[-1] in lowering.writer.unset:
+                    raise _Refused("its elements are whatever was in memory")
             except _Refused as refused:
                 lowering.problems.append(Problem("the result", "", None, str(refused)))
         elif _is_result(result):
@@ -5332,26 +5374,322 @@ def _example(spec: str | None) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (tuple(value), {}) if isinstance(value, (tuple, list)) else ((value,), {})
 
 
+# ---- which operations a rule writes ---------------------------------------------------------------------------------
+
+_NAMING = ("emit", "emit_several", "op")
+"""Methods that write the operation which their first argument names."""
+
+_FITTING = ("constant", "scalar", "full", "convert", "broadcast", "along", "operand", "pair", "in_float32")
+"""Methods that bring an operand into the shape and dtype that an operation takes."""
+
+
+@functools.cache
+def _definitions() -> dict[tuple[str, int], list[ast.AST]]:
+    """The functions of this file by name and first line, as code objects have them; lambdas of one line together."""
+    found: dict[tuple[str, int], list[ast.AST]] = {}
+    with open(os.path.abspath(__file__), encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            found.setdefault((node.name, line), []).append(node)
+        elif isinstance(node, ast.Lambda):
+            found.setdefault(("<lambda>", node.lineno), []).append(node)
+    return found
+
+
+@functools.cache
+def _assigned(function: ast.AST) -> dict[str, list[tuple[ast.expr, tuple[Any, ...]]]]:
+    """What is assigned to each name in a function: an expression, and which part of its value that is."""
+    found: dict[str, list[tuple[ast.expr, tuple[Any, ...]]]] = {}
+
+    def assign(target: ast.expr, value: ast.expr, path: tuple[Any, ...]) -> None:
+        if isinstance(target, ast.Name):
+            found.setdefault(target.id, []).append((value, path))
+        elif isinstance(target, ast.Tuple):
+            for k, part in enumerate(target.elts):
+                assign(part, value, (*path, k))
+
+    for inner in ast.walk(function):
+        if isinstance(inner, ast.Assign):
+            for target in inner.targets:
+                assign(target, inner.value, ())
+        elif isinstance(inner, (ast.AnnAssign, ast.NamedExpr)) and inner.value is not None:
+            assign(inner.target, inner.value, ())
+        elif isinstance(inner, (ast.For, ast.comprehension)):
+            assign(inner.target, inner.iter, ("each",))
+    return found
+
+
+@functools.cache
+def _calls(function: ast.AST) -> tuple[list[ast.Call], list[str]]:
+    """The calls in a function, and the other names that it reads."""
+    inside = list(ast.walk(function))
+    calls = [node for node in inside if isinstance(node, ast.Call)]
+    followed = {id(call.func) for call in calls}
+    names = [node for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    return calls, list(dict.fromkeys(node.id for node in names if id(node) not in followed))
+
+
+class _Scope:
+    """What the names in a function can stand for: arguments, what is assigned in it, and the variables around it."""
+
+    def __init__(self, node: ast.AST, given: Mapping[str, list[Any]], outer: Mapping[str, Any], operator: str | None):
+        self.given, self.outer, self._operator = given, outer, operator
+        self._assigned = _assigned(node)
+        self._open: set[str] = set()
+
+    def _part(self, value: ast.expr, path: tuple[Any, ...]) -> list[Any]:
+        if not path:
+            return self.possible(value)
+        if isinstance(value, ast.IfExp):
+            return self._part(value.body, path) + self._part(value.orelse, path)
+        if isinstance(value, (ast.Tuple, ast.List)):
+            parts = value.elts if path[0] == "each" else value.elts[path[0] : path[0] + 1]
+            return [found for part in parts for found in self._part(part, path[1:])]
+        found = self.possible(value)
+        for step in path:
+            held = [item for item in found if isinstance(item, (tuple, list, dict))]
+            found = [part for item in held for part in (item if step == "each" else list(item)[step : step + 1])]
+        return found
+
+    def possible(self, value: ast.expr) -> list[Any]:
+        """The values that an expression can have, as far as the text says; none where it does not."""
+        if isinstance(value, ast.Constant):
+            return [value.value]
+        if isinstance(value, ast.Name):
+            return self._named(value.id)
+        if isinstance(value, ast.IfExp):
+            return self.possible(value.body) + self.possible(value.orelse)
+        if isinstance(value, ast.Attribute) and value.attr == "operator" and self._operator:
+            return [self._operator]
+        if isinstance(value, ast.JoinedStr):
+            texts = [""]
+            for part in value.values:
+                held = self.possible(part.value if isinstance(part, ast.FormattedValue) else part)
+                texts = [f"{text}{item}" for text in texts for item in held]
+            return texts
+        if isinstance(value, ast.Subscript):
+            return self._chosen(value.value, self.possible(value.slice), [])
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            arguments = [self.possible(argument) for argument in value.args]
+            if value.func.attr == "get":
+                return self._chosen(value.func.value, arguments[0], arguments[1] if len(arguments) > 1 else [])
+            if value.func.attr in ("removeprefix", "removesuffix") and arguments[0]:
+                texts = [text for text in self.possible(value.func.value) if isinstance(text, str)]
+                return [getattr(text, value.func.attr)(arguments[0][0]) for text in texts]
+            if value.func.attr == "items":
+                return [tuple(held.items()) for held in self.possible(value.func.value) if isinstance(held, dict)]
+        return []
+
+    def _named(self, name: str) -> list[Any]:
+        if name in self.given:
+            return self.given[name]
+        if name in self._assigned and name not in self._open:
+            self._open.add(name)
+            found = [item for value, path in self._assigned[name] for item in self._part(value, path)]
+            self._open.discard(name)
+            return found
+        return [self.outer[name]] if name in self.outer else []
+
+    def _chosen(self, table: ast.expr, keys: list[Any], otherwise: list[Any]) -> list[Any]:
+        if isinstance(table, ast.Dict):
+            entries = [
+                (self.possible(key)[:1] if key else [], value)
+                for key, value in zip(table.keys, table.values, strict=True)
+            ]
+            known = {key[0]: self.possible(value) for key, value in entries if key}
+        elif isinstance(table, (ast.Tuple, ast.List)):
+            known = {k: self.possible(value) for k, value in enumerate(table.elts)}
+        else:
+            held = [item for item in self.possible(table) if isinstance(item, (dict, tuple, list))]
+            known = {
+                key: [value]
+                for item in held
+                for key, value in (item.items() if isinstance(item, dict) else enumerate(item))
+            }
+        if not keys:
+            return [item for values in known.values() for item in values] + otherwise
+        return [item for key in keys for item in known.get(key, otherwise)]
+
+
+def _writers() -> list[type]:
+    """The classes of this file with methods that write operations."""
+    classes = [item for item in globals().values() if inspect.isclass(item) and item.__module__ == __name__]
+    return [item for item in classes if any(name in vars(item) for name in _NAMING)]
+
+
+class _Reading:
+    """Reads from this file's own text which operations a rule can write, in it and in the functions that it calls.
+
+    ``written`` are the operations of the rule, ``around`` those that only fit its operands; ``unread`` the lines with
+    an operation whose name the text does not say. ``called`` are the names of all functions that were followed.
+    ``operator`` is what the rule finds in ``a.operator``.
+    """
+
+    def __init__(self, rule: Any, operator: str | None = None) -> None:
+        self.unread: set[int] = set()
+        self.called: set[str] = set()
+        self._found: dict[bool, dict[str, None]] = {False: {}, True: {}}
+        self._operator = operator
+        self._seen: set[Any] = set()
+        self._read: set[int] = set()
+        self._follow(rule, {}, False)
+        self.unread -= self._read
+        for found in self._found.values():
+            found.pop("input", None)
+        self.written = list(self._found[False] or self._found[True])
+        self.around = [name for name in self._found[True] if name not in self.written]
+
+    def found(self, first: str) -> dict[str, list[str]]:
+        """``operations`` and ``around``, the operation named ``first`` ahead of the others."""
+        return {"operations": sorted(self.written, key=lambda name: name != first), "around": self.around}
+
+    def _follow(self, function: Any, given: dict[str, list[Any]], fitting: bool) -> None:
+        code = function.__code__
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        closure = {name: cell.cell_contents for name, cell in cells}
+        for name, parameter in inspect.signature(function).parameters.items():
+            if isinstance(parameter.default, str):
+                given.setdefault(name, [parameter.default])
+        known = {**{name: [value] for name, value in closure.items()}, **given}
+        texts = [(name, str(value)) for name, held in sorted(known.items()) for value in held if _is_plain_text(value)]
+        key = code, fitting, tuple(texts)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        for node in _definitions().get((code.co_name, code.co_firstlineno), ()):
+            scope = _Scope(node, given, {**function.__globals__, **closure}, self._operator)
+            calls, names = _calls(node)
+            for call in calls:
+                self._call(call, scope, fitting)
+            for function in filter(_is_own, map(scope.outer.get, names)):
+                self._follow(function, {}, fitting)
+
+    def _call(self, call: ast.Call, scope: _Scope, fitting: bool) -> None:
+        method = isinstance(call.func, ast.Attribute)
+        name: str = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        self.called.add(name)
+        if method and name in _NAMING and call.args:
+            names = [text for text in scope.possible(call.args[0]) if isinstance(text, str)]
+            self._found[fitting].update(dict.fromkeys(names))
+            (self._read if names else self.unread).add(call.lineno)
+            return
+        functions = scope.possible(call.func)
+        if method:
+            receiver = getattr(getattr(call.func, "value", None), "id", "")
+            functions = [vars(writer).get(name) for writer in _writers()] if receiver in ("b", "w", "self") else []
+        for function in filter(_is_own, functions):
+            parameters = list(inspect.signature(function).parameters)[int(method) :]
+            pairs = [*zip(parameters, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
+            given = {str(parameter): scope.possible(value) for parameter, value in pairs if parameter}
+            texts = {key: held for key, held in given.items() if held and all(isinstance(item, str) for item in held)}
+            self._follow(function, texts, fitting or (method and name in _FITTING))
+
+
+def _is_plain_text(value: Any) -> bool:
+    return isinstance(value, (str, bool))
+
+
+def _is_own(function: Any) -> bool:
+    return inspect.isfunction(function) and function.__module__ == __name__
+
+
+# ---- what becomes of every operator ---------------------------------------------------------------------------------
+
+_NO_OPERATION = "there is no operation for this operator"
+
+_TAGGED = {
+    "nondeterministic_seeded": "it draws random numbers",
+    "data_dependent_output": "its result is a number that depends on data",
+    "dynamic_output_shape": "the size of its result depends on data",
+    "out": "it writes into its argument",
+}
+"""Why an operator cannot be expressed, by what torch itself says of it."""
+
+
+def _refusal(operator: Any) -> str:
+    """Why an operator without a rule is refused; empty where nothing more is known than that it has none."""
+    tags = {str(tag).rpartition(".")[2] for tag in getattr(operator, "tags", ())}
+    return next((reason for tag, reason in _TAGGED.items() if tag in tags), "")
+
+
+def operations() -> list[dict[str, Any]]:
+    """What becomes of every operator that core ATen has or that there is a rule for, in the order of their names.
+
+    Each has ``name`` and ``status``: "written" as ``operations``, with ``around`` where operands have to be brought
+    into a shape or dtype; "decomposed" by torch into others of this list; "operand" for one that returns what it takes;
+    "nothing" for one that computes nothing that an artifact needs; and "refused" with a ``reason``.
+    """
+    core: dict[str, Any] = {}
+    for name in dir(torch.ops.aten):
+        packet = getattr(torch.ops.aten, name)
+        for overload in packet.overloads() if isinstance(packet, torch._ops.OpOverloadPacket) else ():
+            operator = getattr(packet, overload)
+            if torch.Tag.core in operator.tags:
+                core[str(operator)] = operator
+    names = sorted({*core, *RULES, *IGNORED, *_REGIONS})
+    return [{"name": name, **_becomes(name, core.get(name))} for name in names]
+
+
+def _becomes(name: str, operator: Any) -> dict[str, Any]:
+    if name in IGNORED:
+        return {"status": "nothing"}
+    if name in RULES or name in _REGIONS:
+        reading = _Reading(RULES[name], name.split(".")[1]) if name in RULES else _Reading(_REGIONS[name])
+        return {"status": "written", **reading.found("")} if reading.written else {"status": "operand"}
+    if name.startswith("aten.sym_"):  # sizes are numbers by then
+        return {"status": "nothing"}
+    if operator in decompositions():
+        return {"status": "decomposed"}
+    return {"status": "refused", "reason": _refusal(operator) or _NO_OPERATION}
+
+
+def _listed(entry: dict[str, Any]) -> str:
+    if entry["status"] == "written":
+        return f"{entry['name']}: {', '.join(entry['operations'])}"
+    others = {"decomposed": "decomposed by torch", "operand": "its operand", "nothing": "nothing to compute"}
+    return f"{entry['name']}: " + (others.get(entry["status"]) or f"refused: {entry['reason']}")
+
+
+def _list_operations(as_json: bool) -> str:
+    entries = operations()
+    if as_json:
+        return json.dumps({"frontend": "torch", "frontend_version": torch.__version__, "operations": entries}, indent=1)
+    return "\n".join(map(_listed, entries))
+
+
+# ---- the command line ------------------------------------------------------------------------------------------------
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="torch_capture.py", description="Capture a PyTorch function or module as a tlir artifact."
     )
-    parser.add_argument("function", metavar="FILE.py:NAME", help="the function or nn.Module to capture")
+    parser.add_argument("function", metavar="FILE.py:NAME", nargs="?", help="the function or nn.Module to capture")
     parser.add_argument(
         "--args",
         metavar="FILE.py:NAME",
         help="example arguments: a tuple, a dict of named ones, or a function giving them",
     )
-    parser.add_argument("-o", "--output", metavar="OUT.json", required=True, help="the artifact to write")
+    parser.add_argument("-o", "--output", metavar="OUT.json", help="the artifact to write")
     parser.add_argument("--name", help="the artifact's name (by default the function's)")
     parser.add_argument("--trace", action="store_true", help="record the value of every node")
     parser.add_argument("--compile", action="store_true", help="record the outputs of torch.compile")
+    parser.add_argument("--list-operations", action="store_true", help="print what becomes of every ATen operator")
+    parser.add_argument("--json", action="store_true", help="print that list as JSON")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code: 0 written, 2 wrong usage, 4 unsupported."""
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.list_operations:
+        print(_list_operations(options.json))
+        return 0
+    if options.function is None or options.output is None:
+        parser.error("the function to capture and -o OUT.json are needed")
     try:
         fn = _load(options.function)
         if isinstance(fn, type) or not callable(fn):
