@@ -22,7 +22,9 @@ Random keys are recorded as their uint32 data, and the generators as the integer
 from __future__ import annotations
 
 import argparse
+import ast
 import base64
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -32,6 +34,7 @@ import inspect
 import itertools
 import json
 import os
+import pkgutil
 import re
 import sys
 import tempfile
@@ -1238,14 +1241,15 @@ def _reduce_in_windows(b: Builder, operand: int, axes: Sequence[int], reducer: s
 def _reduce_axes(b: Builder, operand: int, axes: Sequence[int], reducer: str) -> int:
     """The reduction from its identity, in the format and order of XLA's."""
     axes, dtype = [int(axis) for axis in axes], b.dtype(operand)
-    if _kind(dtype) == "complex" and reducer in ("maximum", "minimum"):
-        raise _Inexpressible("complex numbers have no order")
     if not axes:
         return operand
     if reducer in ("add", "multiply") and _kind(dtype) == "float" and _BITS[dtype] <= _WINDOWED_BITS:
         return _reduce_in_windows(b, operand, axes, reducer)
     return _reduce(b, operand, axes, reducer)
 
+
+_ORDERED: dict[str, Callable[[Any, Any], Any]] = {"maximum": lax.max, "minimum": lax.min}
+"""Reducers that complex numbers, which JAX orders and an artifact does not, are reduced by step by step."""
 
 _REDUCERS = {
     "sum": "add",
@@ -1259,7 +1263,9 @@ _REDUCERS = {
 
 
 def _reduction(reducer: str) -> Rule:
-    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int] | Expansion:
+        if b.kind(ins[0]) == "complex" and reducer in _ORDERED:
+            return Expansion(_from_worst(reducer, {"dimensions": params["axes"]}, _reduced_by_steps))
         return [_reduce_axes(b, ins[0], params["axes"], reducer)]
 
     return rule
@@ -1346,13 +1352,26 @@ def _reduced_by_steps(params: Mapping[str, Any], count: int) -> Callable[..., An
     return function
 
 
+def _from_worst(
+    reducer: str, params: Mapping[str, Any], by_steps: Callable[[Mapping[str, Any], int], Callable[..., Any]]
+) -> Callable[[Any], Any]:
+    """The greatest or least of complex numbers step by step, from the infinity that JAX starts from."""
+
+    def function(x: Any) -> Any:
+        scalar = jax.ShapeDtypeStruct((), x.dtype)
+        body = {**params, "jaxpr": jax.make_jaxpr(_ORDERED[reducer])(scalar, scalar)}
+        worst = np.array(-np.inf if reducer == "maximum" else np.inf, x.dtype)
+        return by_steps(body, 1)(x, worst)[0]
+
+    return function
+
+
 @_rule("reduce")
 def _general_reduce(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int] | Expansion:
     count = len(ins) // 2
     reducers = _body_reducers(params["jaxpr"].jaxpr, count)
-    ordered = ("minimum", "maximum")
     if reducers is None or any(
-        _kind(dtype) == "complex" and reducer in ordered for (_, dtype), reducer in zip(outs, reducers, strict=True)
+        _kind(dtype) == "complex" and reducer in _ORDERED for (_, dtype), reducer in zip(outs, reducers, strict=True)
     ):
         return Expansion(_reduced_by_steps(params, count))
     free = [
@@ -1545,8 +1564,10 @@ def _scatter(primitive: str, reducer: str) -> Rule:
             updates = b.emit("negate", [updates], b.shape(updates), dtype)
         of_bool = {"add": "maximum", "multiply": "minimum"}
         combined = of_bool.get(reducer, reducer) if dtype == "bool" else reducer
-        if combined in ("minimum", "maximum") and _kind(dtype) == "complex":
-            raise _Inexpressible("complex numbers have no order")
+        if combined in _ORDERED and _kind(dtype) == "complex":
+            scalar = jax.ShapeDtypeStruct((), _numpy_dtype(dtype))
+            body = jax.make_jaxpr(_ORDERED[combined])(scalar, scalar)
+            return Expansion(_scattered_by_steps({**params, "update_jaxpr": body.jaxpr, "update_consts": ()}))
         # XLA leaves out every window that is out of bounds, what is promised to be in bounds too.
         modes = {"PROMISE_IN_BOUNDS": "drop", "CLIP": "clip", "FILL_OR_DROP": "drop"}
         attrs: dict[str, Any] = {
@@ -1671,11 +1692,31 @@ def _cumulative_in_tiles(b: Builder, operand: int, axis: int, reducer: str, reve
     return _part(b, joined, axis, 0, size) if missing else joined
 
 
+def _running(combine: Callable[[Any, Any], Any], axis: int, reverse: bool) -> Callable[[Any], Any]:
+    """A running total by any function of the total so far and the next element; the first total is the first one."""
+
+    def function(x: Any) -> Any:
+        rows = jax.numpy.moveaxis(x, axis, 0)
+        if not len(rows):
+            return x
+
+        def step(total: Any, row: Any) -> Any:
+            total = combine(total, row)
+            return total, total
+
+        first, rest = (rows[-1], rows[:-1]) if reverse else (rows[0], rows[1:])
+        totals = lax.scan(step, first, rest, reverse=reverse)[1]
+        parts = [totals, first[None]] if reverse else [first[None], totals]
+        return jax.numpy.moveaxis(lax.concatenate(parts, 0), 0, axis)
+
+    return function
+
+
 def _cumulative_rule(reducer: str) -> Rule:
-    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int] | Expansion:
         (_, dtype), axis, reverse = outs[0], int(params["axis"]), bool(params["reverse"])
-        if _kind(dtype) == "complex" and reducer in ("maximum", "minimum"):
-            raise _Inexpressible("complex numbers have no order")
+        if _kind(dtype) == "complex" and reducer in _ORDERED:
+            return Expansion(_running(_ORDERED[reducer], axis, reverse))
         rounds = reducer in ("add", "multiply") and _kind(dtype) in ("float", "complex")
         rounds = rounds and (_kind(dtype) == "complex" or _BITS[dtype] <= _WINDOWED_BITS)
         return [(_cumulative_in_tiles if rounds else _cumulative)(b, ins[0], axis, reducer, reverse)]
@@ -1696,8 +1737,6 @@ def _window(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _reduce_windows(b: Builder, operand: int, params: Mapping[str, Any], reducer: str, result: Type) -> int:
     shape, dtype = result
-    if _kind(dtype) == "complex" and reducer in ("maximum", "minimum"):
-        raise _Inexpressible("complex numbers have no order")
     attrs = _window(params)
     dilations = {"base_dilations": params["base_dilation"], "window_dilations": params["window_dilation"]}
     sizes, window = b.shape(operand), attrs["window_dimensions"]
@@ -1712,7 +1751,9 @@ def _reduce_windows(b: Builder, operand: int, params: Mapping[str, Any], reducer
 
 
 def _window_rule(reducer: str) -> Rule:
-    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int] | Expansion:
+        if b.kind(ins[0]) == "complex" and reducer in _ORDERED:
+            return Expansion(_from_worst(reducer, params, _folded_windows))
         return [_reduce_windows(b, ins[0], params, reducer, outs[0])]
 
     return rule
@@ -1767,7 +1808,8 @@ def _general_reduce_window(
     count = len(ins) // 2
     reducers = _body_reducers(getattr(params["jaxpr"], "jaxpr", params["jaxpr"]), count)
     if reducers is None or not all(
-        _starts_from_identity(b, ref, name) for ref, name in zip(ins[count:], reducers, strict=True)
+        not (_kind(dtype) == "complex" and name in _ORDERED) and _starts_from_identity(b, ref, name)
+        for ref, name, (_, dtype) in zip(ins[count:], reducers, outs, strict=True)
     ):
         return Expansion(_folded_windows(params, count))
     return [_reduce_windows(b, ins[k], params, reducer, outs[k]) for k, reducer in enumerate(reducers)]
@@ -1886,6 +1928,133 @@ def _iota_2x32_shape(b: Builder, ins: list[int], params: Mapping[str, Any], outs
     return [b.broadcast(b.scalar(0, dtype), shape), numbers]
 
 
+class _Words:
+    """Unsigned arithmetic on arrays of one shape, for generators that are written out."""
+
+    def __init__(self, b: Builder, shape: Sequence[int]) -> None:
+        self.b, self.shape = b, tuple(shape)
+
+    def number(self, value: int, dtype: str = "uint32") -> int:
+        return self.b.broadcast(self.b.constant(np.array(value, dtype)), self.shape)
+
+    def op(self, name: str, *operands: int) -> int:
+        return self.b.emit(name, operands, self.shape, self.b.dtype(operands[0]))
+
+    def halves(self, ref: int) -> tuple[int, int]:
+        """The low and the high 32 bits of 64."""
+        high = self.op("shift_right_logical", ref, self.number(32, "uint64"))
+        return self.b.convert(ref, "uint32"), self.b.convert(high, "uint32")
+
+    def joined(self, low: int, high: int) -> int:
+        """64 bits of two words of 32."""
+        wide = self.op("shift_left", self.b.convert(high, "uint64"), self.number(32, "uint64"))
+        return self.op("or", self.b.convert(low, "uint64"), wide)
+
+
+def _threefry(w: _Words, counter: tuple[int, int], key: tuple[int, int]) -> list[int]:
+    """Threefry-2x32 of 20 rounds (Salmon et al., 2011)."""
+    keys = [*key, w.op("xor", w.op("xor", *key), w.number(0x1BD11BDA))]
+    x, y = w.op("add", counter[0], keys[0]), w.op("add", counter[1], keys[1])
+    for step in range(5):
+        for rotation in ((13, 15, 26, 6), (17, 29, 16, 24))[step % 2]:
+            x = w.op("add", x, y)
+            left = w.op("shift_left", y, w.number(rotation))
+            right = w.op("shift_right_logical", y, w.number(32 - rotation))
+            y = w.op("xor", w.op("or", left, right), x)
+        x = w.op("add", x, keys[(step + 1) % 3])
+        y = w.op("add", w.op("add", y, keys[(step + 2) % 3]), w.number(step + 1))
+    return [x, y]
+
+
+def _philox(w: _Words, counter: Sequence[int], key: tuple[int, int]) -> list[int]:
+    """Philox-4x32 of 10 rounds (Salmon et al., 2011)."""
+    (a, b, c, d), (first, second) = counter, key
+    for _ in range(10):
+        products = []
+        for x, factor in ((a, 0xD2511F53), (c, 0xCD9E8D57)):
+            products.append(w.halves(w.op("multiply", w.b.convert(x, "uint64"), w.number(factor, "uint64"))))
+        (low0, high0), (low1, high1) = products
+        a, b, c, d = w.op("xor", w.op("xor", high1, b), first), low1, w.op("xor", w.op("xor", high0, d), second), low0
+        first, second = w.op("add", first, w.number(0x9E3779B9)), w.op("add", second, w.number(0xBB67AE85))
+    return [a, b, c, d]
+
+
+def _half_shape(shape: Sequence[int]) -> tuple[list[int], int]:
+    """XLA draws two words of 32 bits for each element of half the shape: that shape, with an axis of size 1 for the two
+    behind the axis that is halved (the first even one, else the first of the longest)."""
+    axis = next((k for k, size in enumerate(shape) if size % 2 == 0), None)
+    if axis is None:
+        axis = max(range(len(shape)), key=lambda k: (shape[k], -k))
+    half = [-(-size // 2) if k == axis else size for k, size in enumerate(shape)]
+    return [*half[: axis + 1], 1, *half[axis + 1 :]], axis
+
+
+def _counted_words(
+    b: Builder, shape: Sequence[int], key: int, counter: int
+) -> tuple[_Words, tuple[int, int], int, tuple[int, int]]:
+    """The arithmetic on a shape, the halves of its counters (from ``counter`` on, row-major), the counters, the key."""
+    w, size = _Words(b, shape), int(np.prod(shape, dtype=object))
+    places = b.reshape(b.emit("iota", [], (size,), "uint64", iota_dimension=0), shape)
+    counters = w.op("add", places, b.broadcast(counter, shape))
+    return w, w.halves(counters), counters, w.halves(b.broadcast(key, shape))
+
+
+def _threefry_bits(b: Builder, key: int, counter: int, shape: tuple[int, ...], bits: int) -> tuple[int, int]:
+    """XLA's THREE_FRY generator: words of 32 or 64 bits, and how many counters they took."""
+    if bits == 64:
+        w, counters, _, keys = _counted_words(b, shape, key, counter)
+        return w.joined(*_threefry(w, counters, keys)), int(np.prod(shape, dtype=object))
+    if not shape:
+        w, counters, _, keys = _counted_words(b, (), key, counter)
+        return _threefry(w, counters, keys)[0], 1
+    half, axis = _half_shape(shape)
+    w, counters, _, keys = _counted_words(b, half, key, counter)
+    pairs = [2 if k == axis + 1 else size for k, size in enumerate(half)]
+    both = b.emit("concatenate", _threefry(w, counters, keys), pairs, "uint32", dimension=axis + 1)
+    joined = b.reshape(both, [2 * half[axis] if k == axis else size for k, size in enumerate(shape)])
+    whole = joined if b.shape(joined) == shape else _part(b, joined, axis, 0, shape[axis])
+    return whole, int(np.prod(half, dtype=object))
+
+
+def _philox_bits(b: Builder, key: int, counter: int, shape: tuple[int, ...], bits: int) -> tuple[int, int]:
+    """XLA's PHILOX generator, which is the CPU's default too: four words of 32 bits for each counter of 128 bits, of
+    which the low 64 are counted and the high 64 start as the key."""
+    size = int(np.prod(shape, dtype=object))
+    count = -(-size * bits // 128)
+    w, low, counters, keys = _counted_words(b, (count,), key, counter)
+    wrapped = w.b.emit(
+        "compare", [counters, b.broadcast(counter, (count,))], (count,), "bool", comparison_direction="LT"
+    )
+    high = w.op("add", b.broadcast(key, (count,)), b.convert(wrapped, "uint64"))
+    drawn = _philox(w, (*low, *w.halves(high)), keys)
+    if bits == 64:
+        drawn = [w.joined(*drawn[:2]), w.joined(*drawn[2:])]
+    dtype = b.dtype(drawn[0])
+    columns = [b.reshape(ref, (count, 1)) for ref in drawn]
+    flat = b.reshape(b.emit("concatenate", columns, (count, len(drawn)), dtype, dimension=1), (count * len(drawn),))
+    return b.reshape(_part(b, flat, 0, 0, size), shape), count
+
+
+@_rule("rng_bit_generator")
+def _rng_bit_generator(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    """XLA's generators, whose state is a key and a counter of 64 bits each; narrow words are the low bits of 32."""
+    (state_shape, state_dtype), (shape, dtype) = outs
+    state = ins[0]
+    if state_dtype == "uint32":
+        state = b.emit("bitcast_convert", [b.reshape(state, (2, 2))], (2,), "uint64")
+    key, counter = (b.reshape(_part(b, state, 0, k, k + 1), ()) for k in range(2))
+    if 0 in shape:
+        return [ins[0], b.broadcast(b.scalar(0, dtype), shape)]
+    draw = _threefry_bits if params["algorithm"].name == "RNG_THREE_FRY" else _philox_bits
+    words, count = draw(b, key, counter, shape, 64 if dtype == "uint64" else 32)
+    after = b.emit("add", [counter, b.constant(np.array(count, np.uint64))], (), "uint64")
+    pair = [b.reshape(ref, (1,)) for ref in (key, after)]
+    final = b.emit("concatenate", pair, (2,), "uint64", dimension=0)
+    if state_dtype == "uint32":
+        final = b.reshape(b.emit("bitcast_convert", [final], (2, 2), "uint32"), state_shape)
+    return [final, b.convert(words, dtype)]
+
+
 def _on_key_data(equation: Any) -> Callable[..., Any]:
     """An equation that moves keys, as a function that does the same with the data of each key, along the last axis."""
     of_keys = [_is_key(atom.aval) for atom in equation.invars]
@@ -1907,17 +2076,7 @@ def _cumlogsumexp(b: Builder, ins: list[int], params: Mapping[str, Any], outs: l
     if _kind(outs[0][1]) == "float":
         return [_cumulative(b, ins[0], axis, "logaddexp", reverse)]
 
-    def function(x: Any) -> Any:
-        rows = jax.numpy.moveaxis(x, axis, 0)
-        start = lax.full(rows.shape[1:], -np.inf, x.dtype)
-
-        def step(total: Any, row: Any) -> Any:
-            total = jax.numpy.logaddexp(total, row)
-            return total, total
-
-        return jax.numpy.moveaxis(lax.scan(step, start, rows, reverse=reverse)[1], 0, axis)
-
-    return Expansion(function)
+    return Expansion(_running(jax.numpy.logaddexp, axis, reverse))
 
 
 # Fourier transforms, factorizations and solvers.
@@ -2021,6 +2180,10 @@ def _jaxprs_in(value: Any) -> list[tuple[Any, Sequence[Any]]]:
     return []
 
 
+_REGIONS = {"scan": "scan", "cond": "case", "while": "while"}
+"""Loops and choices, with the operation whose regions hold their bodies."""
+
+
 class Graph:
     """The nodes of a program, the node of each of its values, and what could not be expressed."""
 
@@ -2099,11 +2262,13 @@ class Graph:
             return lambda b, ins, params, outs: Expansion(_on_key_data(equation))
         if step.primitive in RULES:
             return RULES[step.primitive]
+        if step.primitive in REFUSED:
+            raise _Inexpressible(REFUSED[step.primitive])
         opaque = "callback" in equation.params or equation.effects
         function = None if opaque else _lowered_function(equation.primitive)
         body = None if function is None else _traced(functools.partial(function, **equation.params), equation)
         if body is None:
-            raise _Inexpressible("there is no operation for this primitive")
+            raise _Inexpressible(_NO_OPERATION)
         return lambda b, ins, params, outs: Expansion(jax_core.jaxpr_as_fun(body))
 
     def _expand(self, step: Step, function: Callable[..., Any], operands: Sequence[int]) -> list[int]:
@@ -2133,8 +2298,7 @@ class Graph:
         if op == "scan":
             attrs = {key: int(params[key]) for key in ("length", "num_consts", "num_carry")}
             attrs |= {"reverse": True} if params["reverse"] else {}
-        if op == "cond":
-            op = "case"
+        op = _REGIONS[op]
         constants = 0
         if op == "while":
             constants = params["cond_nconsts"] + params["body_nconsts"]
@@ -2545,24 +2709,356 @@ def _example_arguments(target: str | None) -> tuple[tuple[Any, ...], dict[str, A
     return (value if type(value) is tuple else (value,)), {}
 
 
+# ---- which operations a rule writes ---------------------------------------------------------------------------------
+
+_NAMING = ("emit", "emit_several", "op")
+"""Methods that write the operation which their first argument names."""
+
+_FITTING = ("constant", "scalar", "full", "convert", "broadcast", "along", "operand", "pair", "in_float32")
+"""Methods that bring an operand into the shape and dtype that an operation takes."""
+
+
+@functools.cache
+def _definitions() -> dict[tuple[str, int], list[ast.AST]]:
+    """The functions of this file by name and first line, as code objects have them; lambdas of one line together."""
+    found: dict[tuple[str, int], list[ast.AST]] = {}
+    with open(os.path.abspath(__file__), encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            found.setdefault((node.name, line), []).append(node)
+        elif isinstance(node, ast.Lambda):
+            found.setdefault(("<lambda>", node.lineno), []).append(node)
+    return found
+
+
+@functools.cache
+def _assigned(function: ast.AST) -> dict[str, list[tuple[ast.expr, tuple[Any, ...]]]]:
+    """What is assigned to each name in a function: an expression, and which part of its value that is."""
+    found: dict[str, list[tuple[ast.expr, tuple[Any, ...]]]] = {}
+
+    def assign(target: ast.expr, value: ast.expr, path: tuple[Any, ...]) -> None:
+        if isinstance(target, ast.Name):
+            found.setdefault(target.id, []).append((value, path))
+        elif isinstance(target, ast.Tuple):
+            for k, part in enumerate(target.elts):
+                assign(part, value, (*path, k))
+
+    for inner in ast.walk(function):
+        if isinstance(inner, ast.Assign):
+            for target in inner.targets:
+                assign(target, inner.value, ())
+        elif isinstance(inner, (ast.AnnAssign, ast.NamedExpr)) and inner.value is not None:
+            assign(inner.target, inner.value, ())
+        elif isinstance(inner, (ast.For, ast.comprehension)):
+            assign(inner.target, inner.iter, ("each",))
+    return found
+
+
+@functools.cache
+def _calls(function: ast.AST) -> tuple[list[ast.Call], list[str]]:
+    """The calls in a function, and the other names that it reads."""
+    inside = list(ast.walk(function))
+    calls = [node for node in inside if isinstance(node, ast.Call)]
+    followed = {id(call.func) for call in calls}
+    names = [node for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    return calls, list(dict.fromkeys(node.id for node in names if id(node) not in followed))
+
+
+class _Scope:
+    """What the names in a function can stand for: arguments, what is assigned in it, and the variables around it."""
+
+    def __init__(self, node: ast.AST, given: Mapping[str, list[Any]], outer: Mapping[str, Any], operator: str | None):
+        self.given, self.outer, self._operator = given, outer, operator
+        self._assigned = _assigned(node)
+        self._open: set[str] = set()
+
+    def _part(self, value: ast.expr, path: tuple[Any, ...]) -> list[Any]:
+        if not path:
+            return self.possible(value)
+        if isinstance(value, ast.IfExp):
+            return self._part(value.body, path) + self._part(value.orelse, path)
+        if isinstance(value, (ast.Tuple, ast.List)):
+            parts = value.elts if path[0] == "each" else value.elts[path[0] : path[0] + 1]
+            return [found for part in parts for found in self._part(part, path[1:])]
+        found = self.possible(value)
+        for step in path:
+            held = [item for item in found if isinstance(item, (tuple, list, dict))]
+            found = [part for item in held for part in (item if step == "each" else list(item)[step : step + 1])]
+        return found
+
+    def possible(self, value: ast.expr) -> list[Any]:
+        """The values that an expression can have, as far as the text says; none where it does not."""
+        if isinstance(value, ast.Constant):
+            return [value.value]
+        if isinstance(value, ast.Name):
+            return self._named(value.id)
+        if isinstance(value, ast.IfExp):
+            return self.possible(value.body) + self.possible(value.orelse)
+        if isinstance(value, ast.Attribute) and value.attr == "operator" and self._operator:
+            return [self._operator]
+        if isinstance(value, ast.JoinedStr):
+            texts = [""]
+            for part in value.values:
+                held = self.possible(part.value if isinstance(part, ast.FormattedValue) else part)
+                texts = [f"{text}{item}" for text in texts for item in held]
+            return texts
+        if isinstance(value, ast.Subscript):
+            return self._chosen(value.value, self.possible(value.slice), [])
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            arguments = [self.possible(argument) for argument in value.args]
+            if value.func.attr == "get":
+                return self._chosen(value.func.value, arguments[0], arguments[1] if len(arguments) > 1 else [])
+            if value.func.attr in ("removeprefix", "removesuffix") and arguments[0]:
+                texts = [text for text in self.possible(value.func.value) if isinstance(text, str)]
+                return [getattr(text, value.func.attr)(arguments[0][0]) for text in texts]
+            if value.func.attr == "items":
+                return [tuple(held.items()) for held in self.possible(value.func.value) if isinstance(held, dict)]
+        return []
+
+    def _named(self, name: str) -> list[Any]:
+        if name in self.given:
+            return self.given[name]
+        if name in self._assigned and name not in self._open:
+            self._open.add(name)
+            found = [item for value, path in self._assigned[name] for item in self._part(value, path)]
+            self._open.discard(name)
+            return found
+        return [self.outer[name]] if name in self.outer else []
+
+    def _chosen(self, table: ast.expr, keys: list[Any], otherwise: list[Any]) -> list[Any]:
+        if isinstance(table, ast.Dict):
+            entries = [
+                (self.possible(key)[:1] if key else [], value)
+                for key, value in zip(table.keys, table.values, strict=True)
+            ]
+            known = {key[0]: self.possible(value) for key, value in entries if key}
+        elif isinstance(table, (ast.Tuple, ast.List)):
+            known = {k: self.possible(value) for k, value in enumerate(table.elts)}
+        else:
+            held = [item for item in self.possible(table) if isinstance(item, (dict, tuple, list))]
+            known = {
+                key: [value]
+                for item in held
+                for key, value in (item.items() if isinstance(item, dict) else enumerate(item))
+            }
+        if not keys:
+            return [item for values in known.values() for item in values] + otherwise
+        return [item for key in keys for item in known.get(key, otherwise)]
+
+
+def _writers() -> list[type]:
+    """The classes of this file with methods that write operations."""
+    classes = [item for item in globals().values() if inspect.isclass(item) and item.__module__ == __name__]
+    return [item for item in classes if any(name in vars(item) for name in _NAMING)]
+
+
+class _Reading:
+    """Reads from this file's own text which operations a rule can write, in it and in the functions that it calls.
+
+    ``written`` are the operations of the rule, ``around`` those that only fit its operands; ``unread`` the lines with
+    an operation whose name the text does not say. ``called`` are the names of all functions that were followed.
+    ``operator`` is what the rule finds in ``a.operator``.
+    """
+
+    def __init__(self, rule: Any, operator: str | None = None) -> None:
+        self.unread: set[int] = set()
+        self.called: set[str] = set()
+        self._found: dict[bool, dict[str, None]] = {False: {}, True: {}}
+        self._operator = operator
+        self._seen: set[Any] = set()
+        self._read: set[int] = set()
+        self._follow(rule, {}, False)
+        self.unread -= self._read
+        for found in self._found.values():
+            found.pop("input", None)
+        self.written = list(self._found[False] or self._found[True])
+        self.around = [name for name in self._found[True] if name not in self.written]
+
+    def found(self, first: str) -> dict[str, list[str]]:
+        """``operations`` and ``around``, the operation named ``first`` ahead of the others."""
+        return {"operations": sorted(self.written, key=lambda name: name != first), "around": self.around}
+
+    def _follow(self, function: Any, given: dict[str, list[Any]], fitting: bool) -> None:
+        code = function.__code__
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        closure = {name: cell.cell_contents for name, cell in cells}
+        for name, parameter in inspect.signature(function).parameters.items():
+            if isinstance(parameter.default, str):
+                given.setdefault(name, [parameter.default])
+        known = {**{name: [value] for name, value in closure.items()}, **given}
+        texts = [(name, str(value)) for name, held in sorted(known.items()) for value in held if _is_plain_text(value)]
+        key = code, fitting, tuple(texts)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        for node in _definitions().get((code.co_name, code.co_firstlineno), ()):
+            scope = _Scope(node, given, {**function.__globals__, **closure}, self._operator)
+            calls, names = _calls(node)
+            for call in calls:
+                self._call(call, scope, fitting)
+            for function in filter(_is_own, map(scope.outer.get, names)):
+                self._follow(function, {}, fitting)
+
+    def _call(self, call: ast.Call, scope: _Scope, fitting: bool) -> None:
+        method = isinstance(call.func, ast.Attribute)
+        name: str = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        self.called.add(name)
+        if method and name in _NAMING and call.args:
+            names = [text for text in scope.possible(call.args[0]) if isinstance(text, str)]
+            self._found[fitting].update(dict.fromkeys(names))
+            (self._read if names else self.unread).add(call.lineno)
+            return
+        functions = scope.possible(call.func)
+        if method:
+            receiver = getattr(getattr(call.func, "value", None), "id", "")
+            functions = [vars(writer).get(name) for writer in _writers()] if receiver in ("b", "w", "self") else []
+        for function in filter(_is_own, functions):
+            parameters = list(inspect.signature(function).parameters)[int(method) :]
+            pairs = [*zip(parameters, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
+            given = {str(parameter): scope.possible(value) for parameter, value in pairs if parameter}
+            texts = {key: held for key, held in given.items() if held and all(isinstance(item, str) for item in held)}
+            self._follow(function, texts, fitting or (method and name in _FITTING))
+
+
+def _is_plain_text(value: Any) -> bool:
+    return isinstance(value, (str, bool))
+
+
+def _is_own(function: Any) -> bool:
+    return inspect.isfunction(function) and function.__module__ == __name__
+
+
+# ---- what becomes of every primitive ---------------------------------------------------------------------------------
+
+_COLLECTIVES = """all_gather all_gather_done all_gather_invariant all_gather_reduced all_gather_reduced_start
+    all_gather_start all_to_all all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_start
+    pmax pmin ppermute ppermute_done ppermute_start precv preduced psend psum psum_done psum_invariant
+    psum_invariant_start psum_start pvary ragged_all_to_all reduce_scatter reduce_scatter_done reduce_scatter_start
+    reduced_vary_cast_p shard_map unreduced_psum unreduced_psum_start unreduced_reduce_scatter
+    unreduced_reduce_scatter_start vary_unreduced_cast_p custom_partitioning inspect_sharding"""
+_REFERENCES = """accum_grad_in_ref addupdate box_get box_set broadcast_to create_linear empty_ref free_ref freeze get
+    log_extend log_read new_box new_log new_ref pin run_state stage swap unpin"""
+_FOREIGN = """call_exported cudnn_fusion dot_product_attention_bwd dot_product_attention_bwd_wrapper
+    dot_product_attention_fp8_bwd dot_product_attention_fp8_bwd_wrapper dot_product_attention_fp8_fwd
+    dot_product_attention_fp8_fwd_wrapper dot_product_attention_fwd dot_product_attention_fwd_wrapper ffi_call
+    scaled_matmul scaled_matmul_wrapper tpu_custom_call"""
+
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(["debug_callback", "debug_print", "io_callback", "pure_callback"], "it calls a Python function"),
+    **dict.fromkeys(_COLLECTIVES.split(), "it is about several devices"),
+    **dict.fromkeys(_REFERENCES.split(), "it is about mutable references"),
+    **dict.fromkeys(_FOREIGN.split(), "it calls code that is not in terms of JAX's primitives"),
+    **dict.fromkeys(["call_hi_primitive", "call_hi_primitive_linearized"], "it works on types from outside of JAX"),
+    **dict.fromkeys(["after_all", "create_token", "dce_sink"], "it only orders effects"),
+    **dict.fromkeys(
+        ["custom_jvp_call_jaxpr", "custom_lin", "eval_jaxpr", "unreachable", "zeros_like"],
+        "it occurs only inside JAX's transformations",
+    ),
+    **dict.fromkeys(["dim_as_value", "dimension_size", "shape_assertion"], "it is about a size that is not fixed"),
+    **dict.fromkeys(["rng_bit_generator", "rng_uniform"], "its numbers are the platform's own"),
+    "check": "it raises a Python error",
+}
+"""Primitives that no artifact can hold, with the reason; others without a rule or a definition have no operation."""
+
+_NO_OPERATION = "there is no operation for this primitive"
+
+_UNLISTED = ("jax.experimental", "jax.tools", "jax.extend", "jax._src", "jax._internal")
+"""Packages that are not searched for primitives that nothing public loads."""
+
+
+def _primitives() -> dict[str, Any]:
+    """The primitives of JAX's public modules, by name; not those of jax.experimental and of its kernel languages."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in pkgutil.walk_packages(jax.__path__, "jax."):
+            if not module.name.startswith(_UNLISTED):
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(module.name)
+    found: dict[str, Any] = {}
+    for name, loaded in list(sys.modules.items()):
+        if name.partition(".")[0] == "jax" and not name.startswith(("jax.experimental", "jax._src.pallas")):
+            for value in list(vars(loaded).values()):
+                if isinstance(value, jax_core.Primitive):
+                    found.setdefault(value.name, value)
+    return found
+
+
+def operations() -> list[dict[str, Any]]:
+    """What becomes of every primitive of the installed JAX, in the order of their names.
+
+    Each has ``name`` and ``status``: "written" as ``operations``, with ``around`` where operands have to be brought
+    into a shape or dtype, and where ``expands`` is true in some cases as the equations of its definition; "definition"
+    for one that is always read as those; "inlined" for one that only wraps a function; "operand" for one that returns
+    what it takes; and "refused" with a ``reason``.
+    """
+    return [{"name": name, **_becomes(name, primitive)} for name, primitive in sorted(_primitives().items())]
+
+
+def _becomes(name: str, primitive: Any) -> dict[str, Any]:
+    if name in RULES:
+        reading = _Reading(RULES[name])
+        expands = "Expansion" in reading.called or bool(reading.unread)
+        if reading.written:
+            return {"status": "written", **reading.found(name), "expands": expands}
+        return {"status": "definition" if expands else "operand"}
+    if name in _REGIONS:
+        return {"status": "written", "operations": [_REGIONS[name]], "around": [], "expands": False}
+    if name in WRAPPERS:
+        return {"status": "inlined"}
+    if name in ALIASES:
+        return {"status": "operand"}
+    if name == "platform_index":
+        return {"status": "written", "operations": ["constant"], "around": [], "expands": False}
+    if name in REFUSED:
+        return {"status": "refused", "reason": REFUSED[name]}
+    function = _lowered_function(primitive)
+    if function is not None and getattr(function, "__func__", None) is not jax_core.Primitive.impl:
+        return {"status": "definition"}
+    return {"status": "refused", "reason": _NO_OPERATION}
+
+
+def _listed(entry: Mapping[str, Any]) -> str:
+    if entry["status"] == "written":
+        text = ", ".join(entry["operations"])
+        return f"{entry['name']}: {text}" + (", or its definition" if entry["expands"] else "")
+    reasons = {"definition": "its definition", "inlined": "the function that it wraps", "operand": "its operand"}
+    return f"{entry['name']}: " + (reasons.get(entry["status"]) or f"refused: {entry['reason']}")
+
+
+def _list_operations(as_json: bool) -> str:
+    entries = operations()
+    if as_json:
+        return json.dumps({"frontend": "jax", "frontend_version": jax.__version__, "operations": entries}, indent=1)
+    return "\n".join(map(_listed, entries))
+
+
+# ---- the command line ------------------------------------------------------------------------------------------------
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="jax_capture.py",
         description="Capture a JAX function as a tlir artifact.",
         epilog="Exit codes: 0 written, 1 the program itself failed, 2 wrong usage, 4 unsupported primitives.",
     )
-    parser.add_argument("function", metavar="FILE:FUNCTION", help="such as my_model.py:predict, or package.module:f")
+    parser.add_argument(
+        "function", metavar="FILE:FUNCTION", nargs="?", help="such as my_model.py:predict, or package.module:f"
+    )
     parser.add_argument(
         "--args",
         metavar="FILE:NAME",
         help="example arguments, a value or a function that gives it: a tuple of the positional ones, or "
         '{"args": (...), "kwargs": {...}}; anything else is the only argument',
     )
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the artifact to write")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the artifact to write")
     parser.add_argument("--name", help="the artifact's name (default: the function's)")
     parser.add_argument("--trace", action="store_true", help="record the value of every equation")
     parser.add_argument("--jit", action="store_true", help="record the outputs of the compiled function")
     parser.add_argument("--x64", action="store_true", help="turn on JAX's 64-bit mode first")
+    parser.add_argument("--list-operations", action="store_true", help="print what becomes of every primitive of JAX")
+    parser.add_argument("--json", action="store_true", help="print that list as JSON")
     return parser
 
 
@@ -2596,7 +3092,13 @@ def _counted(count: int, noun: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.list_operations:
+        print(_list_operations(options.json))
+        return 0
+    if options.function is None or options.output is None:
+        parser.error("the function to capture and -o FILE are needed")
     try:
         print(_run(options))
     except _Exit as end:

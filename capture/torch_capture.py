@@ -4842,7 +4842,9 @@ class _Lowering:
             return region(self, *node.args)
         write = RULES.get(str(node.target))
         if write is None:
-            raise _Refused(_refusal(node.target) if not _is_number(node) else "it computes a number from the values of a tensor")
+            raise _Refused(
+                _refusal(node.target) if not _is_number(node) else "it computes a number from the values of a tensor"
+            )
         schema = node.target._schema
         arguments: dict[str, Any] = {
             "operator": schema.name.split("::")[1],
