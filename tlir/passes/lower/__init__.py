@@ -1,0 +1,111 @@
+"""From a graph's body to a program of kernels."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from heapq import heapify, heappop, heappush
+
+from tlir.ir.graph import Body, Node, Ref
+from tlir.ir.ops import OPERATIONS
+from tlir.ir.tensor import Tensor
+from tlir.ir.types import TensorType
+from tlir.kernel.ir import Alias, Fallback, Launch, Program, Step
+from tlir.passes.lower import contraction, elementwise, reduction, shape
+from tlir.passes.lower.emitter import Compute, Frame
+from tlir.passes.lower.fusion import Emit, Fusion
+
+_FAMILIES = (elementwise, shape, reduction, contraction)
+
+COMPUTES: dict[str, Compute] = {name: compute for family in _FAMILIES for name, compute in family.COMPUTES.items()}
+"""Operations whose elements are computed on demand, inside the kernels that use them."""
+
+EMITS: dict[str, Emit] = {}
+"""Operations that have a kernel of their own."""
+
+_REASON = "it has no kernel"
+
+REASONS: dict[str, str] = {
+    name: _REASON
+    for name in OPERATIONS
+    if name not in COMPUTES and name not in EMITS and name not in ("input", "constant")
+}
+"""Why an operation has no kernel and is left to the reference."""
+
+_KEPT = 64
+_programs: OrderedDict[int, tuple[Body, Program]] = OrderedDict()
+
+
+def lower(body: Body) -> Program:
+    """The program that computes what the body computes, word for word. The last few bodies are remembered."""
+    known = _programs.get(id(body))
+    if known is None:
+        known = (body, _lower(body))
+        _programs[id(body)] = known
+        if len(_programs) > _KEPT:
+            _programs.popitem(last=False)
+    else:
+        _programs.move_to_end(id(body))
+    return known[1]
+
+
+def reason(body: Body, node: Node) -> str | None:
+    """Why the node has no kernel; None if it has one, or needs none."""
+    if node.op in REASONS:
+        return REASONS[node.op]
+    if node.op == "bitcast_convert":
+        return elementwise.bitcast_reason(Frame(body), node)
+    return None
+
+
+def _lower(body: Body) -> Program:
+    fusion = Fusion(body, COMPUTES, EMITS, lambda node: reason(body, node))
+    steps: dict[Ref, Step] = {}
+    done: set[Ref] = set()
+    waiting = [_last_first(ref) for ref in fusion.stored]
+    heapify(waiting)
+    while waiting:
+        node_id, result = heappop(waiting)
+        ref = Ref(-node_id, -result)
+        if ref in done:
+            continue
+        done.add(ref)
+        node = body.nodes[ref.node]
+        why = reason(body, node)
+        before = set(fusion.stored)
+        if why is not None:
+            steps[ref] = Fallback(node.id, why)
+            done |= {Ref(node.id, k) for k in range(len(node.types))}
+        elif node.op == "reshape":
+            operand = node.inputs[0]
+            steps[ref] = Alias(ref, operand)
+            if body.nodes[operand.node].op not in ("input", "constant"):
+                fusion.stored.add(operand)
+        else:
+            kernel, arguments = fusion.kernel(ref)
+            steps[ref] = Launch(kernel, arguments)
+            done |= {Ref(node.id, k) for k in range(len(node.types))} if node.op in EMITS else set()
+        for new in fusion.stored - before:
+            heappush(waiting, _last_first(new))
+    return _program(body, [steps[ref] for ref in sorted(steps)])
+
+
+def _last_first(ref: Ref) -> tuple[int, int]:
+    return (-ref.node, -ref.result)
+
+
+def _program(body: Body, steps: list[Step]) -> Program:
+    used: set[Ref] = set(body.outputs) | {Ref(i) for i in body.input_ids}
+    for step in steps:
+        match step:
+            case Launch(arguments=arguments):
+                used |= set(arguments)
+            case Fallback(node=number):
+                node = body.nodes[number]
+                used |= set(node.inputs) | {Ref(number, k) for k in range(len(node.types))}
+            case Alias(value=value, of=of):
+                used |= {value, of}
+    types: dict[Ref, TensorType] = {ref: body.type_of(ref) for ref in sorted(used)}
+    constants: dict[Ref, Tensor] = {
+        ref: body.nodes[ref.node].attrs["value"] for ref in types if body.nodes[ref.node].op == "constant"
+    }
+    return Program(types, constants, tuple(Ref(i) for i in body.input_ids), body.outputs, tuple(steps))

@@ -1,0 +1,50 @@
+"""Operations on elements one by one: an ``Apply`` of the same name."""
+
+from __future__ import annotations
+
+from tlir.ir.graph import Node, Ref
+from tlir.ir.ops import arithmetic, complex_numbers, elementary, logic, special
+from tlir.kernel.ir import Value
+from tlir.passes.lower.emitter import Compute, Emitter, Frame, Place, Split
+
+NAMES = frozenset(
+    operation.name
+    for family in (arithmetic, elementary, special, logic, complex_numbers)
+    for operation in family.OPERATIONS
+) | {"convert", "reduce_precision"}
+"""The operations whose result at an index is a function of the operands there and of nothing else."""
+
+
+def elementwise(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place) -> Value:
+    operands = [emitter.element(frame, ref, place) for ref in node.inputs]
+    if node.op == "convert" and operands[0].dtype == node.type.dtype:
+        return operands[0]
+    return emitter.apply(node.op, operands, node.type.dtype, node.attrs)
+
+
+def _iota(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place) -> Value:
+    return emitter.convert(emitter.position(place[node.attrs["iota_dimension"]]), node.type.dtype)
+
+
+def _bitcast(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place) -> Value:
+    """Between words of equal width; ``reason`` says why others are left to the reference."""
+    if bitcast_reason(frame, node):
+        raise Split(Ref(node.id, result))
+    operand = emitter.element(frame, node.inputs[0], place)
+    if operand.dtype == node.type.dtype:
+        return operand
+    return emitter.apply("bitcast_convert", (operand,), node.type.dtype)
+
+
+def bitcast_reason(frame: Frame, node: Node) -> str | None:
+    """Why the node has no kernel, if it has none."""
+    if frame.type(node.inputs[0]).dtype.bits != node.type.dtype.bits:
+        return "it takes words apart or joins them"
+    return None
+
+
+COMPUTES: dict[str, Compute] = {
+    **dict.fromkeys(NAMES, elementwise),
+    "iota": _iota,
+    "bitcast_convert": _bitcast,
+}

@@ -1,0 +1,294 @@
+"""Which values become arrays, and which are computed inside the kernels that use them.
+
+A value becomes an array if it is a result, if an operation without a kernel reads it, or if computing it inside its
+consumers would be more work than storing it. The first two are known at once; the third shows when a kernel is written:
+the kernel is then written again without that value (``Split``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import prod
+
+from tlir.ir.graph import Body, Node, Ref
+from tlir.kernel.index import Index, Variable, flatten
+from tlir.kernel.ir import Kernel, Value
+from tlir.passes.lower.costs import CHEAP, HEAVY, Costs, own_cost
+from tlir.passes.lower.emitter import Compute, Emission, Emitter, Frame, Place, Row, Scope, Split, split_place
+from tlir.passes.lower.words import is_splat
+
+MAX_DEPTH = 80
+"""The longest chain of operations in one kernel."""
+
+MAX_KERNELS = 4
+"""A cheap value is computed again in at most so many kernels."""
+
+LOOPS = 4
+"""A cheap value is computed again in at most so many loops of one kernel."""
+
+ROW_ELEMENTS = 1 << 16
+"""The longest row that is kept in a local buffer."""
+
+ROWS = 64
+"""With fewer rows than this, a kernel that handles whole rows would leave too little to do side by side …"""
+
+SMALL = 1 << 14
+"""… unless there are only so many elements."""
+
+Emit = Callable[[Emitter, Frame, Node], None]
+"""Writes the whole kernel of a node that fills all its results by itself."""
+
+
+Anchored = list[tuple[Ref, Place]]
+"""Values that are computed in loops of their own, and at which index."""
+
+
+class Fusion:
+    """Decides for one body. ``computes`` and ``emits`` are the operations' lowerings; all others are fallbacks."""
+
+    def __init__(
+        self,
+        body: Body,
+        computes: Mapping[str, Compute],
+        emits: Mapping[str, Emit],
+        reason: Callable[[Node], str | None],
+    ) -> None:
+        self.body, self.computes, self.emits, self.reason = body, computes, emits, reason
+        self.stored: set[Ref] = set()
+        self._splat: dict[int, bool] = {}
+        self.costs = Costs(body)
+        self._choose()
+
+    def is_array(self, ref: Ref) -> bool:
+        """Whether kernels read the value from memory."""
+        node = self.body.nodes[ref.node]
+        if node.op == "constant":
+            if node.id not in self._splat:
+                self._splat[node.id] = is_splat(node.attrs["value"])
+            return not self._splat[node.id]
+        return node.op == "input" or ref in self.stored
+
+    def _choose(self) -> None:
+        """The values that are arrays before any kernel is written."""
+        body = self.body
+        self.stored |= {ref for ref in body.outputs if body.nodes[ref.node].op not in ("input", "constant")}
+        for node in body.nodes:
+            if self.reason(node) is not None:
+                self.stored |= {ref for ref in node.inputs if body.nodes[ref.node].op not in ("input", "constant")}
+                self.stored |= {Ref(node.id, k) for k in range(len(node.types))} if node.op != "input" else set()
+            if node.op in self.emits:
+                self.stored |= {Ref(node.id, k) for k in range(len(node.types))}
+        arrays = {Ref(node.id) for node in body.nodes if node.op in ("input", "constant")}
+        self.stored |= self._too_deep(arrays)
+        self.costs.update(self.stored | arrays)
+        self._share(arrays)
+        self.costs.update(self.stored | arrays)
+
+    def _too_deep(self, arrays: set[Ref]) -> set[Ref]:
+        """Where long chains are cut."""
+        depths: dict[Ref, int] = {}
+        cut = set()
+        for node in self.body.nodes:
+            depth = 1 + max((depths[ref] for ref in node.inputs), default=0)
+            for k in range(len(node.types)):
+                ref = Ref(node.id, k)
+                stored = ref in self.stored or ref in arrays
+                if not stored and depth >= MAX_DEPTH:
+                    cut.add(ref)
+                    stored = True
+                depths[ref] = 0 if stored else depth
+        return cut
+
+    def _share(self, arrays: set[Ref]) -> None:
+        """Values that several kernels would compute become arrays, unless that costs next to nothing."""
+        kernels: dict[Ref, set[Ref]] = {}
+        for node in reversed(self.body.nodes):
+            for k in range(len(node.types)):
+                ref = Ref(node.id, k)
+                users = kernels.pop(ref, set())
+                if ref not in self.stored and len(users) > 1 and ref not in arrays:
+                    cost = self.costs.of(ref)
+                    if cost > CHEAP or (cost and len(users) > MAX_KERNELS):
+                        self.stored.add(ref)
+                home = {ref} if ref in self.stored else users
+                for operand in node.inputs:
+                    kernels.setdefault(operand, set()).update(home)
+
+    # ---- one kernel -------------------------------------------------------------------------------------------------
+
+    def kernel(self, ref: Ref) -> tuple[Kernel, tuple[Ref, ...]]:
+        """The kernel that fills this array (and, for some operations, all results of its node); what it reads."""
+        rows: list[Ref] = []
+        first: Anchored = []
+        while True:
+            try:
+                return self._written(ref, rows, first)
+            except Split as split:
+                self.stored.add(split.ref)
+                first = []
+            except Keep as keep:
+                rows.append(keep.ref)
+                first = keep.first
+
+    def _frame(self, own: Ref | None) -> Frame:
+        """The body with arrays read from buffers, all but the one that the kernel fills."""
+        return Frame(self.body, lambda ref: partial(self._load, ref) if ref != own and self.is_array(ref) else None)
+
+    def _load(self, ref: Ref, emitter: Emitter, place: Place) -> Value:
+        type = self.body.type_of(ref)
+        return emitter.load(emitter.input(ref, type), flatten(place, type.shape))
+
+    def _written(self, ref: Ref, rows: list[Ref], first: Anchored) -> tuple[Kernel, tuple[Ref, ...]]:
+        node = self.body.nodes[ref.node]
+        name = f"k{node.id}_{node.op}"
+        if node.op in self.emits:
+            emitter = Emitter(self.computes)
+            emitter.on_anchor = _refuse
+            emitter.nodes.add(node.id)
+            self.emits[node.op](emitter, self._frame(None), node)
+            return emitter.kernel(name)
+        frame = self._frame(ref)
+        type = self.body.type_of(ref)
+        emitter, anchors = self._emitter()
+        place = emitter.space(type.shape)
+        anchors.space = frozenset(emitter.root.variables)
+        self._fill(emitter, frame, ref, place, ())
+        outer = anchors.outer
+        if rows or (outer is not None and outer != anchors.space):
+            # rows: the space is what the reductions depend on, and everything else a loop inside
+            outer = anchors.space if outer is None else outer
+            axes = [axis for axis, index in enumerate(place) if index.variables() <= outer and index.variables()]
+            emitter, anchors = self._emitter()
+            counted = iter(emitter.space([type.shape[axis] for axis in axes]))
+            anchors.space = frozenset(emitter.root.variables)
+            emitter.rows = {row: Row(anchors.space) for row in rows}
+            # reductions in the order of the graph, so that what one keeps is there for the next
+            for anchor, at in sorted(first, key=lambda item: item[0]):
+                emitter.element(frame, anchor, at)
+            fixed = {axis: next(counted) for axis in axes}
+            self._fill(emitter, frame, ref, fixed, tuple(a for a in range(type.rank) if a not in axes))
+        self._review(emitter, anchors, ref, rows)
+        return emitter.kernel(name)
+
+    def _emitter(self) -> tuple[Emitter, Anchors]:
+        emitter, anchors = Emitter(self.computes), Anchors()
+        emitter.on_anchor = anchors
+        return emitter, anchors
+
+    def _fill(
+        self, emitter: Emitter, frame: Frame, ref: Ref, fixed: Place | dict[int, Index], inner: tuple[int, ...]
+    ) -> None:
+        type = self.body.type_of(ref)
+        if not type.size:
+            emitter.output(ref, type)
+            return
+        known = dict(enumerate(fixed)) if isinstance(fixed, tuple) else fixed
+
+        def step(indices: Place) -> None:
+            by_axis = known | dict(zip(inner, indices, strict=True))
+            place = tuple(by_axis[axis] for axis in range(type.rank))
+            value = emitter.element(frame, ref, place)
+            emitter.store(emitter.output(ref, type), flatten(place, type.shape), value)
+
+        if inner:
+            emitter.each([type.shape[axis] for axis in inner], step)
+        else:
+            step(())
+
+    def _review(self, emitter: Emitter, anchors: Anchors, own: Ref, rows: list[Ref]) -> None:
+        """Find what the kernel computes more often than there are elements: the last such value in the graph's order
+        becomes an array, or is kept in a local buffer where whole rows are at hand."""
+        emissions: dict[Ref, list[Emission]] = {}
+        for emission in emitter.emissions:
+            emissions.setdefault(emission.ref, []).append(emission)
+        costs = self._costs(emissions)
+        for ref in sorted(emissions, reverse=True):
+            op = self.body.nodes[ref.node].op
+            if ref == own or not costs[ref] or op in _VIEWS or ref in rows:
+                continue
+            counts = [prod(v.extent for v in e.scope.all_variables()) for e in emissions[ref]]
+            size = self.body.type_of(ref).size
+            if sum(counts) <= size:
+                continue
+            if costs[ref] <= CHEAP and (op == "convert" or not anchors.kinds or sum(counts) <= LOOPS * size):
+                continue
+            if max(counts) <= size and self._keepable(emissions[ref], anchors.space):
+                raise Keep(ref, anchors.found)
+            raise Split(ref)
+
+    def _costs(self, emissions: Mapping[Ref, list[Emission]]) -> dict[Ref, int]:
+        """The cost of computing each value once, without what is computed further out and not each time."""
+        here: dict[tuple[Ref, Scope], int] = {}
+        costs: dict[Ref, int] = {}
+        for ref in sorted(emissions):
+            node = self.body.nodes[ref.node]
+            dtype = self.body.type_of(node.inputs[0]).dtype if node.inputs else node.type.dtype
+            own = own_cost(node, dtype)
+            for emission in emissions[ref]:
+                below = sum(here.get((operand, emission.scope), 0) for operand in set(node.inputs))
+                here[ref, emission.scope] = min(own + below, HEAVY * HEAVY)
+            costs[ref] = max(here[ref, emission.scope] for emission in emissions[ref])
+        return costs
+
+    def _keepable(self, emissions: list[Emission], space: frozenset[Variable]) -> bool:
+        shape = self.body.type_of(emissions[0].ref).shape
+        for emission in emissions:
+            _, inner = split_place(emission.place, shape, space)
+            if not inner or prod(shape[axis] for axis in inner) > ROW_ELEMENTS:
+                return False
+            if any(scope.barrier for scope in emission.scope.chain()):
+                return False
+        return True
+
+
+class Keep(Exception):
+    """``ref`` is computed in more than one inner loop: a local buffer is to hold its row."""
+
+    def __init__(self, ref: Ref, first: Anchored) -> None:
+        super().__init__(ref)
+        self.ref, self.first = ref, first
+
+
+_VIEWS = frozenset({"broadcast_in_dim", "reshape", "transpose", "slice", "reverse"})
+"""Views: what they cost is what their operands cost."""
+
+
+class Anchors:
+    """The loops over more than one element in a kernel, and whether they go together.
+
+    Reductions go together if all depend on the same part of the space; a contraction stands alone and depends on all of
+    it."""
+
+    def __init__(self) -> None:
+        self.space: frozenset[Variable] = frozenset()
+        self.outer: frozenset[Variable] | None = None
+        self.kinds: set[str] = set()
+        self.found: Anchored = []
+
+    def __call__(self, emitter: Emitter, node: Node, place: Place, kind: str) -> None:
+        ref = Ref(node.id)
+        depends = frozenset(v for index in place for v in index.variables())
+        if not depends <= self.space or any(index.values() for index in place):
+            raise Split(ref)
+        if any(scope.barrier for scope in emitter.current.chain()):
+            raise Split(ref)
+        if prod(v.extent for v in depends) > max(node.type.size, 1):
+            raise Split(ref)
+        if self.outer is None:
+            if depends != self.space and (kind == "contraction" or not self._worth_rows(depends)):
+                raise Split(ref)
+            self.outer = depends
+        elif depends != self.outer or "contraction" in self.kinds or kind == "contraction":
+            raise Split(ref)
+        self.kinds.add(kind)
+        self.found.append((ref, place))
+
+    def _worth_rows(self, outer: frozenset[Variable]) -> bool:
+        elements = prod(v.extent for v in self.space)
+        rows = prod(v.extent for v in outer)
+        return elements <= SMALL or (rows >= ROWS and elements // max(rows, 1) <= ROW_ELEMENTS)
+
+
+def _refuse(emitter: Emitter, node: Node, place: Place, kind: str) -> None:
+    raise Split(Ref(node.id))
