@@ -274,4 +274,4 @@ def test_graphs_that_cannot_run(tlir, write) -> None:
     bad = tlir("run", write("bad.json", ill_typed()))
     assert bad.exit_code == 3
     assert "bad.json: /nodes/1: node 1 multiply" in bad.stderr
-    assert tlir("run", write("good.json", squares()), "--device", "cpu").exit_code == 4
+    assert tlir("run", write("good.json", squares()), "--device", "gpu").exit_code == 4

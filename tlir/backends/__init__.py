@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from tlir.ir.verify import type_errors
 
 DEVICES: dict[str, str] = {
     "reference": "NumPy and exact arithmetic: the definition of every operation",
-    "cpu": "compiled code for the processor: not in this version",
+    "cpu": "compiled code for the processor, by LLVM (extra cpu)",
     "gpu": "generated CUDA: not in this version",
 }
 """Every device's name and one line about it."""
@@ -75,6 +76,10 @@ def evaluator(device: str) -> Evaluate:
     """The function that evaluates a body on a device: ``tlir.backends.reference.evaluate``, or one that is called as
     that is and returns the same words."""
     _require_device(device)
+    if device == "cpu":
+        from tlir.backends.cpu.device import evaluate as compiled
+
+        return compiled
     from tlir.backends.reference import evaluate
 
     return evaluate
@@ -98,10 +103,14 @@ def available_memory() -> int:
 def _require_device(device: str) -> None:
     if device not in DEVICES:
         raise UsageError("TL0901", f"there is no device {device!r}", hint="the devices are " + ", ".join(DEVICES))
-    if device != "reference":
+    if device == "cpu" and find_spec("llvmlite") is None:
         raise UnsupportedError(
-            "TL0802", f"the device {device} is not in this version; the reference gives the same words"
+            "TL0802",
+            "the device cpu needs llvmlite; the reference gives the same words",
+            hint="pip install 'tlir[cpu]'",
         )
+    if device == "gpu":
+        raise UnsupportedError("TL0802", "the device gpu is not in this version; the reference gives the same words")
 
 
 def _sample_inputs(graph: Graph) -> Sequence[Tensor]:

@@ -82,7 +82,7 @@ def evaluate(
             if node.op == "input":
                 results: tuple[Tensor, ...] = (given[node.id],)
             else:
-                results = _evaluate_node(node, tuple(values[ref] for ref in node.inputs), flags)
+                results = evaluate_node(node, tuple(values[ref] for ref in node.inputs), flags)
             for k, tensor in enumerate(results):
                 values[Ref(node.id, k)] = tensor
             if observe is not None:
@@ -92,7 +92,8 @@ def evaluate(
     return [values[ref] for ref in body.outputs]
 
 
-def _evaluate_node(node: Node, operands: tuple[Tensor, ...], collect: CollectFlags | None) -> tuple[Tensor, ...]:
+def evaluate_node(node: Node, operands: tuple[Tensor, ...], collect: CollectFlags | None = None) -> tuple[Tensor, ...]:
+    """The results of one node that is not an input."""
     if node.op in REGION_EVALUATORS:
         return tuple(REGION_EVALUATORS[node.op](node, operands, evaluate))
     record = FlagRecord(node.type.shape) if collect is not None else None

@@ -69,10 +69,14 @@ def _host() -> tuple[str, str, str]:
     )
 
 
+def is_x86() -> bool:
+    """Whether this processor is of the x86 family."""
+    return _host()[0].split("-")[0] in ("x86_64", "amd64", "i386", "i686")
+
+
 def has_fma() -> bool:
     """Whether this processor multiplies and adds with one rounding; of all processors only old x86 ones do not."""
-    triple, _, features = _host()
-    return triple.split("-")[0] not in ("x86_64", "amd64", "i386", "i686") or "+fma" in features.split(",")
+    return not is_x86() or "+fma" in _host()[2].split(",")
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,1 @@
+"""Kernels as code for this processor, through LLVM."""

@@ -1,0 +1,279 @@
+"""Bodies run by compiled kernels; what has no kernel here is evaluated by the reference, with the same words."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlir.backends.cpu.compile import Compiled, call_arguments, compile_kernel, scratch_for
+from tlir.backends.reference import evaluate_node
+from tlir.errors import UsageError
+from tlir.ir.graph import Body, Ref
+from tlir.ir.tensor import Tensor, words_shape
+from tlir.ir.types import TensorType
+from tlir.kernel.ir import Alias, Fallback, Kernel, Launch, Program
+from tlir.passes.lower import lower
+
+THREADS_VARIABLE = "TLIR_THREADS"
+SPLIT_FROM = 1 << 15
+"""Scalar operations that a launch must do before a second thread pays: about 50 microseconds' worth."""
+
+_KEPT_BODIES = 64
+
+
+@dataclass
+class Statistics:
+    """What one run did. ``reference`` has the nodes that the reference evaluated, with the reason."""
+
+    kernels: int = 0
+    fused: int = 0
+    bytes_moved: int = 0
+    reference: list[tuple[int, str]] = field(default_factory=list)
+    lower_seconds: float = 0.0
+    compile_seconds: float = 0.0
+
+
+def threads() -> int:
+    """The number of threads: ``TLIR_THREADS``, or as many as the process may use."""
+    text = os.environ.get(THREADS_VARIABLE, "")
+    if not text:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not text.isdecimal() or not 1 <= int(text) <= 1024:
+        raise UsageError("TL0604", f"{THREADS_VARIABLE} is {text!r}", hint="it is a number of threads from 1 to 1024")
+    return int(text)
+
+
+@lru_cache(maxsize=8)
+def _pool(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, thread_name_prefix="tlir")
+
+
+@dataclass
+class _Call:
+    """A launch that is compiled: its function, what it reads and writes, and how much work it is."""
+
+    compiled: Compiled
+    arguments: tuple[Ref, ...]
+    outputs: tuple[Ref, ...]
+    work: int
+    scratch: list[NDArray[np.uint8] | None]
+
+
+class Executable:
+    """A body lowered for this processor; kernels are compiled when they are first run."""
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        start = time.perf_counter()
+        self.program: Program = lower(body)
+        self.statistics = Statistics(lower_seconds=time.perf_counter() - start)
+        self._calls: dict[int, _Call | str] = {}
+        self._last = _last_uses(self.program)
+        self._constants = dict(self.program.constants)
+
+    def call(self, number: int, launch: Launch) -> _Call | str:
+        """The compiled launch at a step, or why it is not compiled."""
+        known = self._calls.get(number)
+        if known is None:
+            start = time.perf_counter()
+            known = self._calls[number] = self._compile(launch)
+            self.statistics.compile_seconds += time.perf_counter() - start
+        return known
+
+    def _compile(self, launch: Launch) -> _Call | str:
+        compiled = compile_kernel(launch.kernel)
+        if isinstance(compiled, str):
+            return compiled
+        buffers = [buffer for buffer in launch.kernel.buffers if buffer.role != "local"]
+        outputs = tuple(ref for buffer, ref in zip(buffers, launch.arguments, strict=True) if buffer.role == "output")
+        return _Call(compiled, launch.arguments, outputs, _work(launch.kernel), [])
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The outputs for inputs in the order of ``input_ids``."""
+        values: dict[Ref, Tensor] = dict(zip(self.program.inputs, inputs, strict=True)) | self._constants
+        statistics = Statistics(
+            lower_seconds=self.statistics.lower_seconds, compile_seconds=self.statistics.compile_seconds
+        )
+        for number, step in enumerate(self.program.steps):
+            match step:
+                case Launch():
+                    self._launch(number, step, values, statistics)
+                case Fallback(node, reason):
+                    results = _by_reference(self.body, node, values)
+                    statistics.reference.append((node, reason))
+                    values |= {Ref(node, k): tensor for k, tensor in enumerate(results)}
+                case Alias(value, of):
+                    type = self.program.types[value]
+                    words = np.ascontiguousarray(values[of].words).reshape(words_shape(type))
+                    values[value] = Tensor(type, words)
+            for ref in self._last[number]:
+                values.pop(ref, None)
+        statistics.compile_seconds = self.statistics.compile_seconds
+        self.statistics = statistics
+        return [values[ref] for ref in self.program.outputs]
+
+    def _launch(self, number: int, launch: Launch, values: dict[Ref, Tensor], statistics: Statistics) -> None:
+        call = self.call(number, launch)
+        if isinstance(call, str):
+            for ref in _written(launch):
+                values[ref] = _demanded(self.body, ref, dict(values))
+            statistics.reference += [(node, call) for node in launch.kernel.nodes]
+            return
+        arrays: list[NDArray[Any]] = []
+        for ref in call.arguments:
+            if ref in call.outputs:
+                type = self.program.types[ref]
+                values[ref] = Tensor(type, np.empty(words_shape(type), type.dtype.word_dtype))
+            arrays.append(np.ascontiguousarray(values[ref].words))
+            statistics.bytes_moved += arrays[-1].nbytes
+        statistics.kernels += 1
+        statistics.fused += len(launch.kernel.nodes)
+        if all(array.size for array in arrays if array is not None) or call.compiled.nest.outer_count:
+            execute(call.compiled, arrays, call.work, call.scratch)
+
+
+def execute(
+    compiled: Compiled, arrays: Sequence[NDArray[Any]], work: int, scratch: list[NDArray[np.uint8] | None]
+) -> None:
+    """Runs a kernel on arrays, on several threads where the work is worth it. ``scratch`` keeps the threads' memory."""
+    nest = compiled.nest
+    if any(v.extent == 0 for v in nest.kernel.space):
+        return
+    outer, lanes = nest.outer_count, nest.lane_count
+    count = threads() if work >= SPLIT_FROM else 1
+    ranges = _split(nest, outer, lanes, count)
+    while len(scratch) < len(ranges):
+        scratch.append(scratch_for(compiled))
+    calls = [
+        (compiled.call, (*part, *call_arguments(compiled, arrays, memory)))
+        for part, memory in zip(ranges, scratch, strict=False)
+    ]
+    if len(calls) == 1:
+        calls[0][0](*calls[0][1])
+        return
+    pool = _pool(len(calls))
+    waiting = [pool.submit(function, *arguments) for function, arguments in calls[1:]]
+    calls[0][0](*calls[0][1])
+    for future in waiting:
+        future.result()
+
+
+def _split(nest: Any, outer: int, lanes: int, count: int) -> list[tuple[int, int, int, int]]:
+    """Parts of the space, one for each thread: of its outer iterations, or of the blocks of lanes."""
+    if count == 1:
+        return [(0, outer, 0, lanes)]
+    if outer >= count:
+        edges = [outer * k // count for k in range(count + 1)]
+        return [(first, end, 0, lanes) for first, end in pairwise(edges)]
+    blocks = lanes // nest.lanes
+    count = min(count, blocks)
+    if count <= 1:
+        return [(0, outer, 0, lanes)]
+    edges = [blocks * k // count * nest.lanes for k in range(count)] + [lanes]
+    return [(0, outer, first, end) for first, end in pairwise(edges)]
+
+
+def _work(kernel: Kernel) -> int:
+    """Roughly the scalar operations of a kernel."""
+
+    def of(block: Any) -> int:
+        total = 0
+        for statement in block.statements:
+            total += 1
+            for inner in (getattr(statement, name, None) for name in ("body", "then", "otherwise")):
+                if inner is not None and hasattr(inner, "statements"):
+                    steps = prod(v.extent for v in getattr(statement, "variables", ())) or 1
+                    steps *= statement.variable.extent if hasattr(statement, "variable") else 1
+                    total += steps * of(inner)
+        return total
+
+    return prod(v.extent for v in kernel.space) * of(kernel.body)
+
+
+def _written(launch: Launch) -> list[Ref]:
+    buffers = [buffer for buffer in launch.kernel.buffers if buffer.role != "local"]
+    return [ref for buffer, ref in zip(buffers, launch.arguments, strict=True) if buffer.role == "output"]
+
+
+def _last_uses(program: Program) -> list[list[Ref]]:
+    """For each step the values that nothing after it needs."""
+    kept = set(program.outputs) | set(program.constants)
+    last: dict[Ref, int] = {}
+    for number, step in enumerate(program.steps):
+        for ref in _touched(program, step):
+            last[ref] = number
+    uses: list[list[Ref]] = [[] for _ in program.steps]
+    for ref, number in last.items():
+        if ref not in kept:
+            uses[number].append(ref)
+    return uses
+
+
+def _touched(program: Program, step: Any) -> tuple[Ref, ...]:
+    if isinstance(step, Launch):
+        return step.arguments
+    if isinstance(step, Alias):
+        return (step.value, step.of)
+    return ()
+
+
+def _by_reference(body: Body, number: int, values: dict[Ref, Tensor]) -> tuple[Tensor, ...]:
+    node = body.nodes[number]
+    return evaluate_node(node, tuple(_demanded(body, ref, values) for ref in node.inputs))
+
+
+def _demanded(body: Body, ref: Ref, values: dict[Ref, Tensor]) -> Tensor:
+    """A value, evaluated by the reference from those that are there, which it joins."""
+    waiting = [ref]
+    while waiting:
+        current = waiting[-1]
+        if current in values:
+            waiting.pop()
+            continue
+        node = body.nodes[current.node]
+        missing = [operand for operand in node.inputs if operand not in values]
+        if missing:
+            waiting += missing
+            continue
+        results = evaluate_node(node, tuple(values[operand] for operand in node.inputs))
+        values |= {Ref(node.id, k): tensor for k, tensor in enumerate(results)}
+    return values[ref]
+
+
+_executables: OrderedDict[int, Executable] = OrderedDict()
+
+
+def executable(body: Body) -> Executable:
+    """The executable of a body; the last few are remembered."""
+    known = _executables.get(id(body))
+    if known is None or known.body is not body:
+        known = _executables[id(body)] = Executable(body)
+        if len(_executables) > _KEPT_BODIES:
+            _executables.popitem(last=False)
+    return known
+
+
+def evaluate(
+    body: Body, inputs: Sequence[Tensor], *, observe: Callable[..., None] | None = None, flags: Any = None
+) -> list[Tensor]:
+    """As ``tlir.backends.reference.evaluate``, by compiled code. Observing values and collecting flags are the
+    reference's."""
+    if observe is not None or flags is not None:
+        from tlir.backends.reference import evaluate as by_reference
+
+        return by_reference(body, inputs, observe=observe, flags=flags)
+    return executable(body).run(inputs)
+
+
+__all__ = ["Executable", "Statistics", "TensorType", "evaluate", "executable", "execute", "threads"]

@@ -1,0 +1,398 @@
+"""A kernel as an LLVM function: the loops over its space, and the statements of one block of lanes.
+
+The function is ``kernel(outer_from, outer_to, lane_from, lane_to, scratch, buffers…)``, which computes that part of the
+space, so that threads can share it: the lane range of each must hold a whole block of lanes. Where the range is no
+multiple of the block, the last block starts earlier and computes some elements a second time, which writes the same
+words again.
+
+What all lanes share is computed once, as a scalar. A branch on a condition of its own for each lane evaluates both
+blocks with loads and stores masked, and skips a block that no lane takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir
+
+from tlir.backends.cpu import scalars
+from tlir.backends.cpu.lanes import I64, broadcast, splat
+from tlir.backends.cpu.memory import Addresses, Offset
+from tlir.backends.cpu.space import Nest
+from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
+from tlir.kernel.index import Index, Variable
+from tlir.kernel.ir import (
+    Apply,
+    Block,
+    Bound,
+    Branch,
+    Buffer,
+    Each,
+    Literal,
+    Load,
+    Loop,
+    Position,
+    Statement,
+    Store,
+    Value,
+)
+
+MOVES = frozenset(("select", "negate", "abs", "copysign", "bitcast_convert", "convert"))
+"""Operations whose result may be a NaN with bits of an operand's (``convert``: between equal dtypes)."""
+
+
+class Emitter:
+    """Emits the statements of a nest at its builder's place."""
+
+    def __init__(self, builder: ir.IRBuilder, nest: Nest, starts: dict[Buffer, Any]) -> None:
+        self.builder = builder
+        self.nest = nest
+        self.starts = starts
+        self.wide = Lanes(builder, nest.lanes)
+        self.narrow = Lanes(builder, 1)
+        self.items: dict[int, Item] = {}
+        self.addresses = Addresses(self.wide, nest.lane, lambda value: self._for_index(value))
+        self.mask: Any = None
+        self.uniform: set[int] = set()
+        self.canonical: set[int] = set()
+        self._classify(nest.kernel.body)
+
+    # ---- what is known before emitting ------------------------------------------------------------------------------
+
+    def _classify(self, block: Block) -> None:
+        """Which values are equal in all lanes, and which are canonical wherever they are NaN."""
+        for statement in block.statements:
+            match statement:
+                case Literal(result, word):
+                    self.uniform.add(result.number)
+                    if carrier(result.dtype) and not _is_nan(result, word):
+                        self.canonical.add(result.number)
+                case Position(result, index):
+                    if self._is_uniform(index):
+                        self.uniform.add(result.number)
+                case Load():
+                    guards = all(self._is_uniform(bound.index) for bound in statement.guard)
+                    other = statement.otherwise is None or statement.otherwise.number in self.uniform
+                    local = statement.buffer.role == "local"
+                    if guards and other and not local and self._is_uniform(statement.offset):
+                        self.uniform.add(statement.result.number)
+                case Apply(result, op, operands):
+                    if all(operand.number in self.uniform for operand in operands):
+                        self.uniform.add(result.number)
+                    moves = op in MOVES and not (op == "convert" and operands[0].dtype != result.dtype)
+                    if carrier(result.dtype) and (not moves or self._all_canonical(op, operands)):
+                        self.canonical.add(result.number)
+                case Branch(results, _, then, otherwise):
+                    self._classify(then)
+                    self._classify(otherwise)
+                    for result, left, right in zip(results, then.results, otherwise.results, strict=True):
+                        if {left.number, right.number} <= self.canonical:
+                            self.canonical.add(result.number)
+                case Loop():
+                    self._classify_loop(statement)
+                case Each(_, body):
+                    self._classify(body)
+
+    def _all_canonical(self, op: str, operands: tuple[Value, ...]) -> bool:
+        return op == "select" and all(operand.number in self.canonical for operand in operands[1:])
+
+    def _classify_loop(self, loop: Loop) -> None:
+        hoped = [p for p, s in zip(loop.parameters, loop.start, strict=True) if s.number in self.canonical]
+        while True:
+            self.canonical |= {parameter.number for parameter in hoped}
+            self._classify(loop.body)
+            pairs = dict(zip((p.number for p in loop.parameters), loop.body.results, strict=True))
+            kept = [parameter for parameter in hoped if pairs[parameter.number].number in self.canonical]
+            if len(kept) == len(hoped):
+                break
+            for statement in loop.body.walk():
+                for value in _assigned(statement):
+                    self.canonical.discard(value.number)
+            self.canonical -= {parameter.number for parameter in hoped}
+            hoped = kept
+        self.canonical |= {r.number for r, p in zip(loop.results, loop.parameters, strict=True) if p in hoped}
+
+    def _is_uniform(self, index: Index) -> bool:
+        values = all(value.number in self.uniform for value in index.values())
+        return values and self.nest.lane not in index.variables()
+
+    # ---- items ------------------------------------------------------------------------------------------------------
+
+    def item(self, value: Value) -> Item:
+        """The value in all lanes."""
+        return self.wide.widened(self.items[value.number])
+
+    def _for_index(self, value: Value) -> Item:
+        item = self.items[value.number]
+        (self.narrow if item.lanes == 1 else self.wide).limbs(item)
+        return item
+
+    def _lanes_of(self, value: Value) -> Lanes:
+        return self.narrow if value.number in self.uniform else self.wide
+
+    # ---- statements -------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        for statement in block.statements:
+            self._statement(statement)
+
+    def _statement(self, statement: Statement) -> None:
+        match statement:
+            case Literal(result, word):
+                assert isinstance(word, int)
+                self.items[result.number] = self.narrow.literal(result.dtype, word)
+            case Position():
+                self._position(statement)
+            case Load():
+                self._load(statement)
+            case Apply():
+                self._apply(statement)
+            case Store():
+                self._store(statement)
+            case Branch():
+                self._branch(statement)
+            case Loop():
+                self._loop(statement)
+            case Each():
+                self._each(statement)
+
+    def _position(self, statement: Position) -> None:
+        dtype, offset = statement.result.dtype, self.addresses.offset(statement.index)
+        if offset.uniform:
+            lanes, value = self.narrow, offset.scalar
+        else:
+            lanes, value = self.wide, self.addresses.full(offset) if self.nest.lanes > 1 else _single(self, offset)
+        self.items[statement.result.number] = lanes.word(dtype, lanes.resized(value, word_type(dtype)))
+
+    def _place(self, buffer: Buffer, index: Index) -> tuple[Any, Offset]:
+        """Where a buffer starts, and the offset in it; local buffers have the lanes' elements side by side."""
+        offset = self.addresses.offset(index)
+        lanes = self.nest.lanes
+        if lanes == 1:
+            return self.starts[buffer], Offset(_single(self, offset))
+        if buffer.role == "local":
+            b = self.builder
+            scalar = b.mul(offset.scalar, ir.Constant(I64, lanes))
+            vector = None if offset.vector is None else b.mul(offset.vector, splat(I64, lanes, lanes))
+            return self.starts[buffer], Offset(scalar, offset.stride * lanes + 1, vector)
+        return self.starts[buffer], offset
+
+    def _load(self, statement: Load) -> None:
+        start, offset = self._place(statement.buffer, statement.offset)
+        mask = self._guard(statement.guard)
+        if statement.result.number not in self.uniform and self.mask is not None:
+            mask = self.mask if mask is None else self.builder.and_(mask, self.mask)
+        elif statement.result.number in self.uniform and self.mask is not None:
+            # one lane may be enough for the load to be wanted, and none for it to be allowed
+            any_lane = self._any(self.mask)
+            mask = any_lane if mask is None else self.builder.and_(mask, any_lane)
+        rest = None
+        if mask is not None:
+            other = statement.otherwise
+            if other is None:
+                rest = self.narrow.literal(statement.buffer.dtype, 0)
+            else:
+                rest = self.items[other.number]
+            if statement.result.number not in self.uniform:
+                rest = self.wide.widened(rest)
+                mask = _in_lanes(self.builder, mask, self.nest.lanes)
+        self.items[statement.result.number] = self.addresses.load(start, statement.buffer.dtype, offset, mask, rest)
+
+    def _guard(self, bounds: tuple[Bound, ...]) -> Any:
+        """Whether all bounds hold: an i1, of all lanes or of each; None where there are none."""
+        b, result = self.builder, None
+        for bound in bounds:
+            offset = self.addresses.offset(bound.index)
+            if offset.uniform or self.nest.lanes == 1:
+                value, lanes = _single(self, offset), 1
+            else:
+                value, lanes = self.addresses.full(offset), self.nest.lanes
+            holds = None
+            if bound.index.least < bound.low:
+                holds = b.icmp_signed(">=", value, splat(I64, lanes, bound.low))
+            if bound.index.greatest >= bound.high:
+                below = b.icmp_signed("<", value, splat(I64, lanes, bound.high))
+                holds = below if holds is None else b.and_(holds, below)
+            if holds is None:
+                continue
+            if result is None:
+                result = holds
+            else:
+                width = max(_width(result), _width(holds))
+                result = b.and_(_in_lanes(b, result, width), _in_lanes(b, holds, width))
+        return result
+
+    def _apply(self, statement: Apply) -> None:
+        result = statement.result
+        emit = scalars.emitter(
+            statement.op, [value.dtype for value in statement.operands], result.dtype, statement.attrs
+        )
+        assert emit is not None, statement.op
+        lanes = self._lanes_of(result)
+        operands = [lanes.widened(self.items[value.number]) for value in statement.operands]
+        self.items[result.number] = emit(lanes, *operands)
+
+    def _store(self, statement: Store) -> None:
+        start, offset = self._place(statement.buffer, statement.offset)
+        item = self.item(statement.value)
+        if offset.uniform and self.nest.lanes > 1:
+            raise AssertionError("every lane would store to one element")
+        self.addresses.store(start, statement.buffer.dtype, offset, item, self.mask)
+
+    # ---- control ----------------------------------------------------------------------------------------------------
+
+    def _branch(self, statement: Branch) -> None:
+        condition = self.items[statement.condition.number]
+        if condition.lanes == 1:
+            self._real_branch(statement, self.narrow.bits(condition))
+            return
+        b, outer = self.builder, self.mask
+        chosen = self.wide.bits(condition)
+        for block, mask in ((statement.then, chosen), (statement.otherwise, b.not_(chosen))):
+            self.mask = mask if outer is None else b.and_(_in_lanes(b, outer, self.nest.lanes), mask)
+            self.block(block)
+        self.mask = outer
+        for k, result in enumerate(statement.results):
+            left, right = self.item(statement.then.results[k]), self.item(statement.otherwise.results[k])
+            words = zip(self.wide.limbs(left), self.wide.limbs(right), strict=True)
+            self.items[result.number] = self.wide.words(result.dtype, [b.select(chosen, x, y) for x, y in words])
+
+    def _real_branch(self, statement: Branch, condition: Any) -> None:
+        b = self.builder
+        blocks = [b.append_basic_block(name) for name in ("then", "otherwise", "after")]
+        b.cbranch(condition, blocks[0], blocks[1])
+        arms = []
+        for place, block in zip(blocks, (statement.then, statement.otherwise), strict=False):
+            b.position_at_end(place)
+            with self.narrow.scope(), self.wide.scope():
+                self.block(block)
+                values = [
+                    self._parts(result, self.item(value))
+                    for result, value in zip(statement.results, block.results, strict=True)
+                ]
+            arms.append((b.block, values))
+            b.branch(blocks[2])
+        b.position_at_end(blocks[2])
+        for k, result in enumerate(statement.results):
+            phis = []
+            for part in range(len(arms[0][1][k])):
+                phi = b.phi(arms[0][1][k][part].type)
+                for place, values in arms:
+                    phi.add_incoming(values[k][part], place)
+                phis.append(phi)
+            self.items[result.number] = self._from_parts(result, phis)
+
+    def _parts(self, value: Value, item: Item) -> list[Any]:
+        """What of an item passes from block to block: its real, where its NaN are canonical, or its word."""
+        return [self.wide.real(item)] if value.number in self.canonical else self.wide.limbs(item)
+
+    def _from_parts(self, value: Value, parts: list[Any]) -> Item:
+        if value.number in self.canonical:
+            return self.wide.number(value.dtype, parts[0])
+        return self.wide.words(value.dtype, parts)
+
+    def _loop(self, loop: Loop) -> None:
+        if loop.variable.extent == 0:
+            for result, start in zip(loop.results, loop.start, strict=True):
+                self.items[result.number] = self.item(start)
+            return
+        starts = [self._parts(p, self.item(s)) for p, s in zip(loop.parameters, loop.start, strict=True)]
+        with self.counted(loop.variable, loop.variable.extent) as before:
+            b, phis = self.builder, []
+            for parts, parameter in zip(starts, loop.parameters, strict=True):
+                mine = parts if before is None else [b.phi(part.type) for part in parts]
+                phis.append(mine)
+                self.items[parameter.number] = self._from_parts(parameter, mine)
+            self.block(loop.body)
+            following = [
+                self._parts(p, self.item(value)) for p, value in zip(loop.parameters, loop.body.results, strict=True)
+            ]
+            for mine, parts, first in zip(phis, following, starts, strict=True):
+                for phi, part, start in zip(mine, parts, first, strict=True):
+                    if before is not None:
+                        phi.add_incoming(start, before)
+                        phi.add_incoming(part, b.block)
+        for result, parts, parameter in zip(loop.results, following, loop.parameters, strict=True):
+            item = self._from_parts(parameter, parts)
+            self.items[result.number] = Item(result.dtype, self.nest.lanes, item.limbs, item.real)
+
+    def _each(self, each: Each) -> None:
+        if any(variable.extent == 0 for variable in each.variables):
+            return
+        self._each_of(each.variables, each.body)
+
+    def _each_of(self, variables: tuple[Variable, ...], body: Block) -> None:
+        if not variables:
+            self.block(body)
+            return
+        with self.counted(variables[0], variables[0].extent):
+            self._each_of(variables[1:], body)
+
+    @contextmanager
+    def counted(self, variable: Variable, extent: int) -> Iterator[Any]:
+        """A loop of at least one step; what is emitted inside is its body. Gives the block before it, where values
+        that change from step to step come from at first; None where there is one step and no loop."""
+        b = self.builder
+        if extent == 1:
+            self.addresses.counters[variable] = ir.Constant(I64, 0)
+            yield None
+            return
+        before, head = b.block, b.append_basic_block("loop")
+        b.branch(head)
+        b.position_at_end(head)
+        counter = b.phi(I64)
+        counter.add_incoming(ir.Constant(I64, 0), before)
+        self.addresses.counters[variable] = counter
+        yield before
+        following = b.add(counter, ir.Constant(I64, 1))
+        counter.add_incoming(following, b.block)
+        after = b.append_basic_block("after")
+        b.cbranch(b.icmp_unsigned("<", following, ir.Constant(I64, extent)), head, after)
+        b.position_at_end(after)
+
+    def _any(self, mask: Any) -> Any:
+        if self.nest.lanes == 1 or not isinstance(mask.type, ir.VectorType):
+            return mask
+        bits = self.builder.bitcast(mask, ir.IntType(self.nest.lanes))
+        return self.builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(self.nest.lanes), 0))
+
+
+def _is_nan(value: Value, word: Any) -> bool:
+    return bool(value.dtype.float_format.is_nan(word))
+
+
+def _assigned(statement: Statement) -> tuple[Value, ...]:
+    if isinstance(statement, Branch):
+        return statement.results
+    if isinstance(statement, Loop):
+        return (*statement.results, *statement.parameters)
+    return () if isinstance(statement, Each | Store) else (statement.result,)
+
+
+def _single(emitter: Emitter, offset: Offset) -> Any:
+    return offset.scalar if offset.vector is None else emitter.builder.add(offset.scalar, offset.vector)
+
+
+def _width(mask: Any) -> int:
+    return mask.type.count if isinstance(mask.type, ir.VectorType) else 1
+
+
+def _in_lanes(builder: ir.IRBuilder, mask: Any, lanes: int) -> Any:
+    return mask if _width(mask) == lanes else broadcast(builder, mask, lanes)
+
+
+def unsupported(nest: Nest) -> str | None:
+    """Why a kernel cannot be compiled, or None."""
+    for buffer in nest.kernel.buffers:
+        if buffer.dtype.is_complex:
+            return f"{buffer.dtype} is not compiled"
+    for statement in nest.kernel.body.walk():
+        if isinstance(statement, Apply):
+            dtypes = [value.dtype for value in statement.operands]
+            if scalars.emitter(statement.op, dtypes, statement.result.dtype, statement.attrs) is None:
+                return f"{statement.op} of {dtypes[0]} is not compiled"
+        elif isinstance(statement, Literal) and not isinstance(statement.word, int):
+            return f"{statement.result.dtype} is not compiled"
+    return None

@@ -1,0 +1,437 @@
+"""The elementwise operations on items: the processor's instruction where it gives the specified word, otherwise the
+software kernel of ``tlir.floatlib.soft``.
+
+``emitter`` answers for an operation, its dtypes and attributes with a function that emits it, or None: then the kernel
+that holds it is evaluated by the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from llvmlite import ir
+
+from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1
+from tlir.backends.cpu.values import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Item, Lanes, carrier, word_type
+from tlir.floatlib.format import Format
+from tlir.floatlib.rounding import Flags, Rounding
+from tlir.floatlib.soft import catalog
+from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.choice import COMPILED_WIDTH
+from tlir.ir.types import DType
+
+Emit = Callable[..., Item]
+"""``emit(lanes, *items)``."""
+
+
+def emitter(op: str, operands: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Emit | None:
+    """A function of ``Lanes`` and the operands that emits the operation; None where it is not compiled."""
+    if any(dtype.is_complex or (not dtype.is_bool and dtype.bits < 8 and dtype.is_integer) for dtype in operands):
+        return None
+    if result.is_complex or (result.is_integer and result.bits < 8):
+        return None
+    if any(dtype.bits > COMPILED_WIDTH for dtype in (*operands, result)):
+        return None
+    kind = operands[0]
+    if op in ("convert", "select", "compare", "bitcast_convert"):
+        return {"convert": _convert, "select": _select, "compare": _compare, "bitcast_convert": _bitcast}[op](
+            operands, result, attrs
+        )
+    if op == "clamp":
+        upper, lower = emitter("minimum", operands[:2], result, {}), emitter("maximum", operands[:2], result, {})
+        if upper is None or lower is None:
+            return None
+        return lambda lanes, low, x, high: upper(lanes, lower(lanes, x, low), high)
+    if kind.is_float:
+        return _float(op, kind, result, attrs)
+    return _BOOLEAN.get(op) if kind.is_bool else _integer(op, kind)
+
+
+# Floating-point numbers
+
+
+def _float(op: str, dtype: DType, result: DType, attrs: Mapping[str, Any]) -> Emit | None:
+    fmt = dtype.float_format
+    if op in ("negate", "abs", "copysign") and fmt.signed and (fmt.signed_zero or op == "copysign"):
+        return partial(_SIGN_BIT[op], dtype)
+    if op == "is_finite":
+        return partial(_is_finite, dtype, result) if fmt.infinities and fmt.nans == "ieee" else None
+    if op == "sign":
+        return _sign(dtype)
+    if op == "integer_pow":
+        return _integer_pow(dtype, attrs["exponent"])
+    if op == "next_after":
+        return partial(_soft, catalog.next_after(fmt), result)
+    if carrier(dtype) is not None and op in _REAL and not (op == "fma" and fmt in (FLOAT16, BFLOAT16)):
+        return partial(_rounded, _REAL[op], dtype)
+    if op in _SOFT:
+        return partial(_soft, _SOFT[op](fmt), result)
+    return None
+
+
+def _rounded(operation: Callable[..., Any], dtype: DType, lanes: Lanes, *items: Item) -> Item:
+    """An operation of the processor on reals, rounded to float16 or bfloat16 where that is the format.
+
+    The second rounding is innocuous for +, -, *, / and sqrt (``tlir.floatlib.native``); the others are exact."""
+    real = operation(lanes, *(lanes.real(item) for item in items))
+    return lanes.number(dtype, narrowed(lanes, dtype.float_format, real))
+
+
+def narrowed(lanes: Lanes, fmt: Format, real: Any) -> Any:
+    """A float32 real rounded to float16's or bfloat16's numbers; other reals as they are."""
+    b = lanes.builder
+    if fmt == FLOAT16:
+        return b.fpext(b.fptrunc(real, lanes.type(ir.HalfType())), lanes.type(FLOAT))
+    if fmt != BFLOAT16:
+        return real
+    word_kind = ir.IntType(32)
+    word = b.bitcast(real, lanes.type(word_kind))
+    lowest = b.and_(b.lshr(word, lanes.splat(word_kind, 16)), lanes.splat(word_kind, 1))
+    rounded = b.add(b.add(word, lanes.splat(word_kind, 0x7FFF)), lowest)
+    kept = b.bitcast(b.and_(rounded, lanes.splat(word_kind, 0xFFFF0000)), lanes.type(FLOAT))
+    # adding to a NaN's bits could make another number of it
+    return b.select(lanes.is_nan(real), real, kept)
+
+
+def _soft(kernel: Kernel, result: DType, lanes: Lanes, *items: Item) -> Item:
+    machine = lanes.machine(kernel.bits)
+    return lanes.from_uint(result, kernel(machine, *(lanes.uint(item, kernel.bits) for item in items)).word)
+
+
+_SOFT: dict[str, Callable[[Format], Kernel]] = {
+    **{op: partial(catalog.arithmetic, op) for op in ("add", "subtract", "multiply", "divide", "sqrt", "fma")},
+    "minimum": partial(catalog.extremum, "minimum"),
+    "maximum": partial(catalog.extremum, "maximum"),
+    "floor": lambda fmt: catalog.round_to_integral(fmt, Rounding.DOWN),
+    "ceil": lambda fmt: catalog.round_to_integral(fmt, Rounding.UP),
+    "trunc": lambda fmt: catalog.round_to_integral(fmt, Rounding.TOWARD_ZERO),
+    "round_nearest_even": lambda fmt: catalog.round_to_integral(fmt, Rounding.NEAREST_EVEN),
+    "round_nearest_afz": lambda fmt: catalog.round_to_integral(fmt, Rounding.NEAREST_AWAY),
+}
+
+
+def _named(name: str) -> Callable[..., Any]:
+    def emit(lanes: Lanes, *reals: Any) -> Any:
+        return lanes.call(name, reals[0].type, *reals)
+
+    return emit
+
+
+_REAL: dict[str, Callable[..., Any]] = {
+    "add": lambda lanes, x, y: lanes.builder.fadd(x, y),
+    "subtract": lambda lanes, x, y: lanes.builder.fsub(x, y),
+    "multiply": lambda lanes, x, y: lanes.builder.fmul(x, y),
+    "divide": lambda lanes, x, y: lanes.builder.fdiv(x, y),
+    "remainder": lambda lanes, x, y: lanes.builder.frem(x, y),
+    "sqrt": _named("llvm.sqrt"),
+    "fma": _named("llvm.fma"),
+    "minimum": _named("llvm.minimum"),
+    "maximum": _named("llvm.maximum"),
+    "floor": _named("llvm.floor"),
+    "ceil": _named("llvm.ceil"),
+    "trunc": _named("llvm.trunc"),
+    "round_nearest_even": _named("llvm.rint"),
+    "round_nearest_afz": _named("llvm.round"),
+}
+
+
+def _sign_masks(lanes: Lanes, dtype: DType) -> tuple[Any, Any]:
+    kind, mask = word_type(dtype), dtype.float_format.sign_mask >> (64 * (dtype.limbs - 1))
+    return lanes.splat(kind, mask), lanes.splat(kind, mask - 1)
+
+
+def _negate(dtype: DType, lanes: Lanes, x: Item) -> Item:
+    *low, top = lanes.limbs(x)
+    return lanes.words(dtype, [*low, lanes.builder.xor(top, _sign_masks(lanes, dtype)[0])])
+
+
+def _abs(dtype: DType, lanes: Lanes, x: Item) -> Item:
+    *low, top = lanes.limbs(x)
+    return lanes.words(dtype, [*low, lanes.builder.and_(top, _sign_masks(lanes, dtype)[1])])
+
+
+def _copysign(dtype: DType, lanes: Lanes, x: Item, y: Item) -> Item:
+    *low, top = lanes.limbs(x)
+    sign, rest = _sign_masks(lanes, dtype)
+    b = lanes.builder
+    return lanes.words(dtype, [*low, b.or_(b.and_(top, rest), b.and_(lanes.limbs(y)[-1], sign))])
+
+
+_SIGN_BIT: dict[str, Emit] = {"negate": _negate, "abs": _abs, "copysign": _copysign}
+
+
+def _is_finite(dtype: DType, result: DType, lanes: Lanes, x: Item) -> Item:
+    fmt, kind = dtype.float_format, word_type(dtype)
+    field = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits >> (64 * (dtype.limbs - 1))
+    mask = lanes.splat(kind, field)
+    masked = lanes.builder.and_(lanes.limbs(x)[-1], mask)
+    return lanes.truth(result, lanes.builder.icmp_unsigned("!=", masked, mask))
+
+
+def _sign(dtype: DType) -> Emit | None:
+    if carrier(dtype) is None:
+        return None
+
+    def emit(lanes: Lanes, x: Item) -> Item:
+        b, real = lanes.builder, lanes.real(x)
+        kind = real.type.element if isinstance(real.type, ir.VectorType) else real.type
+        zero, one, minus = (lanes.splat(kind, value) for value in (0.0, 1.0, -1.0))
+        unit = b.select(b.fcmp_ordered("<", real, zero), minus, one)
+        # a zero is kept, and so is a NaN, which stands for the canonical one
+        return lanes.number(dtype, b.select(b.fcmp_unordered("ueq", real, zero), real, unit))
+
+    return emit
+
+
+def _integer_pow(dtype: DType, exponent: int) -> Emit | None:
+    multiply = emitter("multiply", (dtype, dtype), dtype, {})
+    divide = emitter("divide", (dtype, dtype), dtype, {})
+    if multiply is None or divide is None or not dtype.float_format.has_zero:
+        return None
+    from tlir.floatlib.convert import from_integer
+
+    (one, _) = from_integer(dtype.float_format, 1)
+
+    def emit(lanes: Lanes, x: Item) -> Item:
+        if exponent == 0:
+            return lanes.literal(dtype, one)
+        power = _power(partial(multiply, lanes), x, abs(exponent))
+        return power if exponent > 0 else divide(lanes, lanes.literal(dtype, one), power)
+
+    return emit
+
+
+def _power(multiply: Callable[[Item, Item], Item], x: Item, exponent: int) -> Item:
+    """x to a positive power by the schedule that the operation states."""
+    accumulator: Item | None = None
+    while True:
+        if exponent & 1:
+            accumulator = x if accumulator is None else multiply(accumulator, x)
+        exponent >>= 1
+        if accumulator is not None and not exponent:
+            return accumulator
+        x = multiply(x, x)
+
+
+# Integers and Booleans
+
+
+def _integer(op: str, dtype: DType) -> Emit | None:
+    if op not in _INTEGER:
+        return None
+    return lambda lanes, *items: lanes.word(dtype, _INTEGER[op](dtype, lanes, *(lanes.bits(item) for item in items)))
+
+
+def _less(dtype: DType, lanes: Lanes, x: Any, y: Any) -> Any:
+    b = lanes.builder
+    return b.icmp_signed("<", x, y) if dtype.is_signed else b.icmp_unsigned("<", x, y)
+
+
+def _constant(dtype: DType, lanes: Lanes, value: int) -> Any:
+    return lanes.splat(word_type(dtype), value & ((1 << dtype.bits) - 1))
+
+
+def _divided(dtype: DType, lanes: Lanes, x: Any, y: Any, remainder: bool) -> Any:
+    """By a zero divisor: all bits set, or x itself as the remainder; the least signed value by -1: itself, or 0."""
+    b = lanes.builder
+    zero = b.icmp_unsigned("==", y, _constant(dtype, lanes, 0))
+    one = _constant(dtype, lanes, 1)
+    if not dtype.is_signed:
+        safe = b.select(zero, one, y)
+        result = b.urem(x, safe) if remainder else b.udiv(x, safe)
+    else:
+        # the processor's division traps on the one quotient that does not fit
+        minus = b.icmp_unsigned("==", y, _constant(dtype, lanes, -1))
+        safe = b.select(b.or_(zero, minus), one, y)
+        nothing = _constant(dtype, lanes, 0)
+        result = b.srem(x, safe) if remainder else b.sdiv(x, safe)
+        result = b.select(minus, nothing if remainder else b.sub(nothing, x), result)
+    return b.select(zero, x if remainder else _constant(dtype, lanes, -1), result)
+
+
+def _shifted(direction: str) -> Callable[..., Any]:
+    def emit(dtype: DType, lanes: Lanes, x: Any, y: Any) -> Any:
+        b = lanes.builder
+        inside = b.icmp_unsigned("<", y, _constant(dtype, lanes, dtype.bits))
+        if direction == "arithmetic":
+            return b.ashr(x, b.select(inside, y, _constant(dtype, lanes, dtype.bits - 1)))
+        count = b.select(inside, y, _constant(dtype, lanes, 0))
+        shifted = b.shl(x, count) if direction == "left" else b.lshr(x, count)
+        return b.select(inside, shifted, _constant(dtype, lanes, 0))
+
+    return emit
+
+
+def _integer_sign(dtype: DType, lanes: Lanes, x: Any) -> Any:
+    b, zero, one = lanes.builder, _constant(dtype, lanes, 0), _constant(dtype, lanes, 1)
+    positive = b.select(b.icmp_unsigned("==", x, zero), zero, one)
+    return b.select(_less(dtype, lanes, x, zero), _constant(dtype, lanes, -1), positive)
+
+
+_INTEGER: dict[str, Callable[..., Any]] = {
+    "add": lambda dtype, lanes, x, y: lanes.builder.add(x, y),
+    "subtract": lambda dtype, lanes, x, y: lanes.builder.sub(x, y),
+    "multiply": lambda dtype, lanes, x, y: lanes.builder.mul(x, y),
+    "divide": partial(_divided, remainder=False),
+    "remainder": partial(_divided, remainder=True),
+    "maximum": lambda dtype, lanes, x, y: lanes.builder.select(_less(dtype, lanes, x, y), y, x),
+    "minimum": lambda dtype, lanes, x, y: lanes.builder.select(_less(dtype, lanes, y, x), y, x),
+    "negate": lambda dtype, lanes, x: lanes.builder.sub(_constant(dtype, lanes, 0), x),
+    "abs": lambda dtype, lanes, x: lanes.builder.select(
+        _less(dtype, lanes, x, _constant(dtype, lanes, 0)), lanes.builder.sub(_constant(dtype, lanes, 0), x), x
+    ),
+    "sign": _integer_sign,
+    "and": lambda dtype, lanes, x, y: lanes.builder.and_(x, y),
+    "or": lambda dtype, lanes, x, y: lanes.builder.or_(x, y),
+    "xor": lambda dtype, lanes, x, y: lanes.builder.xor(x, y),
+    "not": lambda dtype, lanes, x: lanes.builder.xor(x, _constant(dtype, lanes, -1)),
+    "shift_left": _shifted("left"),
+    "shift_right_logical": _shifted("right"),
+    "shift_right_arithmetic": _shifted("arithmetic"),
+    "popcnt": lambda dtype, lanes, x: lanes.call("llvm.ctpop", x.type, x),
+    "count_leading_zeros": lambda dtype, lanes, x: lanes.call("llvm.ctlz", x.type, x, ir.Constant(I1, 0)),
+}
+
+
+def _boolean(operation: Callable[..., Any]) -> Emit:
+    return lambda lanes, *items: lanes.truth(
+        items[0].dtype, operation(lanes.builder, *(lanes.bits(item) for item in items))
+    )
+
+
+_BOOLEAN: dict[str, Emit] = {
+    "and": _boolean(lambda b, x, y: b.and_(x, y)),
+    "or": _boolean(lambda b, x, y: b.or_(x, y)),
+    "xor": _boolean(lambda b, x, y: b.xor(x, y)),
+    "not": _boolean(lambda b, x: b.not_(x)),
+    "maximum": _boolean(lambda b, x, y: b.or_(x, y)),
+    "minimum": _boolean(lambda b, x, y: b.and_(x, y)),
+}
+
+
+# Selection, comparison, conversion
+
+
+def _select(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Emit:
+    def emit(lanes: Lanes, condition: Item, x: Item, y: Item) -> Item:
+        b, chosen = lanes.builder, lanes.bits(condition)
+        if x.limbs is None and y.limbs is None:
+            return lanes.number(result, b.select(chosen, x.real, y.real))
+        pairs = zip(lanes.limbs(x), lanes.limbs(y), strict=True)
+        return lanes.words(result, [b.select(chosen, left, right) for left, right in pairs])
+
+    return emit
+
+
+_ORDERED = {"EQ": "==", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=", "NE": "!="}
+
+
+def _compare(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Emit | None:
+    dtype, direction = operands[0], attrs["comparison_direction"]
+    if attrs.get("compare_type") == "TOTALORDER":
+        return None
+    if dtype.is_float and carrier(dtype) is None:
+        return partial(_soft, catalog.compare(dtype.float_format, direction), result)
+
+    def emit(lanes: Lanes, x: Item, y: Item) -> Item:
+        b, sign = lanes.builder, _ORDERED[direction]
+        if dtype.is_float:
+            # with a NaN only NE is true
+            compare = b.fcmp_unordered if direction == "NE" else b.fcmp_ordered
+            return lanes.truth(result, compare(sign, lanes.real(x), lanes.real(y)))
+        compare = b.icmp_signed if dtype.is_signed else b.icmp_unsigned
+        return lanes.truth(result, compare(sign, lanes.bits(x), lanes.bits(y)))
+
+    return emit
+
+
+def _bitcast(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Emit | None:
+    if operands[0].bits != result.bits:
+        return None
+    return lambda lanes, x: lanes.words(result, lanes.limbs(x))
+
+
+def _convert(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Emit | None:
+    source = operands[0]
+    if source == result:
+        return lambda lanes, x: x
+    if result.is_bool:
+        return partial(_truth, source, result)
+    if source.is_float and result.is_float:
+        return _between_floats(source, result)
+    if source.is_float:
+        return _to_integer(source, result, attrs.get("out_of_range", "saturate"))
+    if result.is_float:
+        return _from_integer(source, result)
+    if source.is_bool:
+        return lambda lanes, x: lanes.word(result, lanes.resized(lanes.bits(x), word_type(result)))
+    return lambda lanes, x: lanes.word(result, lanes.resized(lanes.bits(x), word_type(result), source.is_signed))
+
+
+def _truth(source: DType, result: DType, lanes: Lanes, x: Item) -> Item:
+    """Whether a value is not zero; NaN is not."""
+    b = lanes.builder
+    *low, top = lanes.limbs(x)
+    if source.is_float and source.float_format.signed_zero:
+        top = b.and_(top, _sign_masks(lanes, source)[1])
+    for limb in low:
+        top = b.or_(top, limb)
+    return lanes.truth(result, b.icmp_unsigned("!=", top, lanes.splat(word_type(source), 0)))
+
+
+def _between_floats(source: DType, result: DType) -> Emit:
+    a, c = source.float_format, result.float_format
+    if carrier(source) is not None and c in (FLOAT32, FLOAT64) and a != FLOAT64:
+        return lambda lanes, x: lanes.number(result, _extended(lanes, lanes.real(x), c))
+    if (a, c) == (FLOAT64, FLOAT32):
+        return lambda lanes, x: lanes.number(result, lanes.builder.fptrunc(lanes.real(x), lanes.type(FLOAT)))
+    if a == FLOAT32 and c in (FLOAT16, BFLOAT16):
+        return lambda lanes, x: lanes.number(result, narrowed(lanes, c, lanes.real(x)))
+    return partial(_soft, catalog.convert(a, c), result)
+
+
+def _extended(lanes: Lanes, real: Any, fmt: Format) -> Any:
+    return real if fmt == FLOAT32 else lanes.builder.fpext(real, lanes.type(DOUBLE))
+
+
+def _to_integer(source: DType, result: DType, out_of_range: str) -> Emit | None:
+    fmt = source.float_format
+    if out_of_range == "saturate":
+        return partial(_soft, catalog.to_integer(fmt, result.bits, result.is_signed, Rounding.TOWARD_ZERO), result)
+    if result.bits < 32:
+        return None
+    kernel = catalog.to_integer(fmt, result.bits, result.is_signed, Rounding.TOWARD_ZERO, flags=True)
+
+    def emit(lanes: Lanes, x: Item) -> Item:
+        machine = lanes.machine(kernel.bits)
+        found = kernel(machine, lanes.uint(x, kernel.bits))
+        invalid = machine.and_(found.flags, machine.constant(int(Flags.INVALID)))
+        least = lanes.splat(word_type(result), 1 << (result.bits - 1))
+        inside = machine.equal(invalid, machine.constant(0))
+        word = lanes.bits(lanes.from_uint(result, found.word))
+        return lanes.word(result, lanes.builder.select(inside, word, least))
+
+    return emit
+
+
+def _from_integer(source: DType, result: DType) -> Emit:
+    fmt = result.float_format
+    if fmt in (FLOAT32, FLOAT64):
+        # one rounding, by the processor
+
+        def emit(lanes: Lanes, x: Item) -> Item:
+            convert = lanes.builder.sitofp if source.is_signed else lanes.builder.uitofp
+            return lanes.number(result, convert(lanes.bits(x), lanes.type(FLOAT if fmt == FLOAT32 else DOUBLE)))
+
+        return emit
+    width = max(source.bits, 2)
+    kernel = catalog.from_integer(fmt, width, source.is_signed, Rounding.NEAREST_EVEN)
+
+    def soft(lanes: Lanes, x: Item) -> Item:
+        machine = lanes.machine(kernel.bits)
+        number = lanes.uint(x, kernel.bits).resized(width)
+        return lanes.from_uint(result, kernel(machine, number).word)
+
+    return soft

@@ -1,0 +1,164 @@
+"""How a kernel's iterations become loops: which variables are joined, and which one the lanes run along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from tlir.kernel.index import FromValue, Index, Quotient, Remainder, Variable, quotient, remainder, total, variable
+from tlir.kernel.ir import Block, Bound, Branch, Each, Kernel, Load, Loop, Position, Statement, Store
+
+VECTOR_BYTES = 64
+"""Bytes of the widest registers that are assumed; narrower processors take several registers for a value."""
+
+MAX_LANES = 64
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A kernel with its variables joined: ``outer`` ones are counted through by one loop, ``lane`` is the innermost,
+    taken ``lanes`` at a time; None where there is nothing to run along."""
+
+    kernel: Kernel
+    outer: tuple[Variable, ...]
+    lane: Variable | None
+    lanes: int
+
+    @property
+    def outer_count(self) -> int:
+        return prod(v.extent for v in self.outer)
+
+    @property
+    def lane_count(self) -> int:
+        return 1 if self.lane is None else self.lane.extent
+
+
+def indices(block: Block) -> Iterator[Index]:
+    """Every index that a block uses."""
+    for statement in block.walk():
+        if isinstance(statement, Load | Store):
+            yield statement.offset
+        if isinstance(statement, Load):
+            yield from (bound.index for bound in statement.guard)
+        if isinstance(statement, Position):
+            yield statement.index
+
+
+def arrange(kernel: Kernel) -> Nest:
+    """The loops of a kernel."""
+    kernel = join_variables(kernel)
+    space = tuple(v for v in kernel.space if v.extent > 1)
+    lane = min(space, key=lambda v: (_cost(kernel, v), -v.number), default=None)
+    outer = tuple(v for v in space if v != lane)
+    return Nest(kernel, outer, lane, 1 if lane is None else _lanes(kernel, lane))
+
+
+def join_variables(kernel: Kernel) -> Kernel:
+    """Neighbouring variables of the space that every index uses as one, made one."""
+    space = [v for v in kernel.space if v.extent > 1]
+    k = len(space) - 2
+    while k >= 0:
+        left, right = space[k], space[k + 1]
+        if all(_as_one(index, left, right) for index in indices(kernel.body)):
+            joined = Variable(left.number, left.extent * right.extent)
+
+            def renamed(
+                index: Index, left: Variable = left, right: Variable = right, joined: Variable = joined
+            ) -> Index:
+                return _substituted(index, left, right, joined)
+
+            kernel = replace(kernel, body=mapped(kernel.body, renamed))
+            space[k : k + 2] = [joined]
+        k = min(k - 1, len(space) - 2)
+    return replace(kernel, space=tuple(space))
+
+
+def _as_one(index: Index, left: Variable, right: Variable) -> bool:
+    """Whether the index depends on the two variables through ``left * extent of right + right`` alone."""
+    if index.coefficient(left) != index.coefficient(right) * right.extent:
+        return False
+    inner = [atom.dividend for _, atom in index.terms if isinstance(atom, Quotient | Remainder)]
+    return all(_as_one(dividend, left, right) for dividend in inner)
+
+
+def _substituted(index: Index, left: Variable, right: Variable, joined: Variable) -> Index:
+    parts: list[tuple[int, Index]] = []
+    for coefficient, atom in index.terms:
+        if atom == right:
+            parts.append((coefficient, variable(joined)))
+        elif isinstance(atom, Quotient):
+            parts.append((coefficient, quotient(_substituted(atom.dividend, left, right, joined), atom.divisor)))
+        elif isinstance(atom, Remainder):
+            parts.append((coefficient, remainder(_substituted(atom.dividend, left, right, joined), atom.divisor)))
+        elif atom != left:
+            parts.append((coefficient, Index(((1, atom),))))
+    return total(parts, index.constant)
+
+
+def mapped(block: Block, rename: Callable[[Index], Index]) -> Block:
+    """The block with every index replaced."""
+
+    def one(statement: Statement) -> Statement:
+        if isinstance(statement, Load):
+            guard = tuple(Bound(rename(bound.index), bound.low, bound.high) for bound in statement.guard)
+            return replace(statement, offset=rename(statement.offset), guard=guard)
+        if isinstance(statement, Store):
+            return replace(statement, offset=rename(statement.offset))
+        if isinstance(statement, Position):
+            return replace(statement, index=rename(statement.index))
+        if isinstance(statement, Loop | Each):
+            return replace(statement, body=mapped(statement.body, rename))
+        if isinstance(statement, Branch):
+            then, otherwise = mapped(statement.then, rename), mapped(statement.otherwise, rename)
+            return replace(statement, then=then, otherwise=otherwise)
+        return statement
+
+    return replace(block, statements=tuple(one(statement) for statement in block.statements))
+
+
+def _cost(kernel: Kernel, lane: Variable) -> float:
+    """What the accesses cost when lanes run along a variable; where it is short, most lanes are wasted."""
+    cost = 0.0
+    for statement in kernel.body.walk():
+        if isinstance(statement, Load | Store) and statement.buffer.role != "local":
+            cost += _access(statement.offset, lane) * (2 if isinstance(statement, Store) else 1)
+    return cost * (1 + 16 / lane.extent)
+
+
+def _access(offset: Index, lane: Variable) -> float:
+    stride = offset.coefficient(lane)
+    hidden = any(
+        isinstance(atom, FromValue) or (isinstance(atom, Quotient | Remainder) and lane in atom.dividend.variables())
+        for _, atom in offset.terms
+    )
+    if hidden:
+        return 12
+    return 0.5 if stride == 0 else 1 if stride == 1 else 8
+
+
+def _lanes(kernel: Kernel, lane: Variable) -> int:
+    """As many lanes as the widest register holds of the narrowest words that the kernel works with; more where every
+    step of an ordered loop waits for the one before it."""
+    widths = [buffer.dtype.bits for buffer in kernel.buffers if not buffer.dtype.is_bool] or [8]
+    lanes = max(8, VECTOR_BYTES * 8 // max(max(widths), 32))
+    if any(isinstance(s, Loop) for s in kernel.body.walk()) and max(widths) <= 64 and lane.extent >= 4 * lanes:
+        simple = sum(1 for _ in kernel.body.walk()) <= 24
+        lanes *= 4 if simple and not _strided(kernel, lane) else 1
+    lanes = min(lanes, MAX_LANES)
+    if _reads_outputs(kernel):
+        # every iteration may run only once, so blocks must not overlap
+        while lane.extent % lanes:
+            lanes //= 2
+        return lanes
+    while lanes > lane.extent:
+        lanes //= 2
+    return lanes
+
+
+def _strided(kernel: Kernel, lane: Variable) -> bool:
+    return any(index.coefficient(lane) not in (0, 1) for index in indices(kernel.body))
+
+
+def _reads_outputs(kernel: Kernel) -> bool:
+    return any(isinstance(s, Load) and s.buffer.role == "output" for s in kernel.body.walk())
