@@ -9,6 +9,7 @@ import numpy as np
 
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.ops import Accumulate
+from tlir.ir.ops.windows import dilated, window_positions
 from tlir.ir.tensor import Tensor, words_shape
 from tlir.ir.types import BOOL, NAMED, DType, TensorType, complex_of
 
@@ -292,11 +293,208 @@ class Builder:
             return self.add("complex", (x, self.like(type)), TensorType(type.shape, complex_of(type.dtype)))
         return self.binary(x)
 
+    def indices(self, shape: Sequence[int], high: int) -> Ref:
+        """Integers of which most lie from -1 to ``high``."""
+        type = TensorType(tuple(shape), NAMED[self.pick(("int32", "int64", "int8", "uint8", "uint64"))])
+        if self.random.random() < 0.2:
+            return self.input(type)
+        least = 0 if type.dtype.kind == "uint" else -1
+        values = self.random.integers(least, high + 1, type.shape)
+        words = np.array(values).astype(type.dtype.word_dtype)
+        return self.add("constant", (), type, value=Tensor(type, np.array(words, order="C").reshape(type.shape)))
+
+    def dynamic_slice(self, x: Ref) -> Ref:
+        type = self.type(x)
+        sizes = tuple(int(self.random.integers(0, size + 1)) for size in type.shape)
+        first = self.indices((), 3)
+        starts = [first, *(self.like(self.type(first)) for _ in sizes)][: len(sizes)]
+        if self.random.random() < 0.5:
+            return self.add("dynamic_slice", (x, *starts), TensorType(sizes, type.dtype), slice_sizes=sizes)
+        update = self.like(TensorType(sizes, type.dtype))
+        return self.add("dynamic_update_slice", (x, update, *starts), type)
+
+    def gather(self, x: Ref) -> Ref:
+        type = self.type(x)
+        axes = [int(a) for a in self.random.permutation(type.rank)]
+        mapped = axes[: int(self.random.integers(0, type.rank + 1))]
+        batch = [axes[-1]] if len(mapped) < type.rank and self.random.random() < 0.4 else []
+        space = list(self.shape(int(self.random.integers(0, 3))))
+        position = int(self.random.integers(0, len(space) + 1))
+        if batch:
+            space.insert(position, type.shape[batch[0]])
+        vector = int(self.random.integers(0, len(space) + 1))
+        if len(mapped) == 1 and self.random.random() < 0.3:
+            vector, shape = len(space), list(space)
+        else:
+            shape = [*space[:vector], len(mapped), *space[vector:]]
+        indices = self.indices(shape, 3)
+        own = [position + (position >= vector)] if batch else []
+        sizes = [int(self.random.integers(0, size + 1)) for size in type.shape]
+        collapsed = [a for a in range(type.rank) if a not in batch and type.shape[a] and self.random.random() < 0.3]
+        for axis in (*collapsed, *batch):
+            sizes[axis] = 1 if type.shape[axis] else 0
+        if batch and not type.shape[batch[0]]:
+            return self.transpose(x)
+        window = [sizes[a] for a in range(type.rank) if a not in (*collapsed, *batch)]
+        rank = len(space) + len(window)
+        offsets = sorted(int(a) for a in self.random.permutation(rank)[: len(window)])
+        sizes_left, space_left = iter(window), iter(space)
+        result = tuple(next(sizes_left if a in offsets else space_left) for a in range(rank))
+        attrs: dict[str, Any] = {
+            "offset_dims": tuple(offsets),
+            "collapsed_slice_dims": tuple(collapsed),
+            "operand_batching_dims": tuple(batch),
+            "start_indices_batching_dims": tuple(own),
+            "start_index_map": tuple(mapped),
+            "index_vector_dim": vector,
+            "slice_sizes": tuple(sizes),
+            "mode": "clip",
+        }
+        if self.random.random() < 0.5:
+            attrs |= {"mode": "fill", "fill_value": self.words(TensorType((), type.dtype))}
+        return self.add("gather", (x, indices), TensorType(result, type.dtype), **attrs)
+
+    def scatter(self, x: Ref) -> Ref:
+        type = self.type(x)
+        axes = [int(a) for a in self.random.permutation(type.rank)]
+        mapped = axes[: int(self.random.integers(0, type.rank + 1))]
+        batch = [axes[-1]] if len(mapped) < type.rank and self.random.random() < 0.4 else []
+        space = list(self.shape(int(self.random.integers(0, 3))))
+        position = int(self.random.integers(0, len(space) + 1))
+        if batch:
+            space.insert(position, type.shape[batch[0]])
+        vector = int(self.random.integers(0, len(space) + 1))
+        indices = self.indices([*space[:vector], len(mapped), *space[vector:]], 3)
+        own = [position + (position >= vector)] if batch else []
+        inserted = [a for a in range(type.rank) if a not in batch and type.shape[a] and self.random.random() < 0.3]
+        if any(not type.shape[a] for a in batch):
+            return self.transpose(x)
+        kept = [a for a in range(type.rank) if a not in (*inserted, *batch)]
+        window = [type.shape[a] if self.random.random() < 0.6 else self.pick(range(type.shape[a] + 1)) for a in kept]
+        rank = len(space) + len(window)
+        places = sorted(int(a) for a in self.random.permutation(rank)[: len(window)])
+        sizes_left, space_left = iter(window), iter(space)
+        shape = tuple(next(sizes_left if a in places else space_left) for a in range(rank))
+        kinds = {"bool": ("replace", "minimum", "maximum"), "complex": ("replace", "add", "multiply")}
+        reducer = self.pick(kinds.get(type.dtype.kind, ("replace", "add", "multiply", "minimum", "maximum")))
+        attrs: dict[str, Any] = {
+            "update_window_dims": tuple(places),
+            "inserted_window_dims": tuple(inserted),
+            "input_batching_dims": tuple(batch),
+            "scatter_indices_batching_dims": tuple(own),
+            "scatter_dims_to_operand_dims": tuple(mapped),
+            "index_vector_dim": vector,
+            "mode": self.pick(("clip", "drop")),
+            "reducer": reducer,
+        }
+        return self.add("scatter", (x, indices, self.like(TensorType(shape, type.dtype))), type, **attrs)
+
+    def window(self, rank: int) -> dict[str, Any]:
+        return {
+            "window_dimensions": tuple(self.pick((1, 1, 2, 3)) for _ in range(rank)),
+            "window_strides": tuple(self.pick((1, 1, 2)) for _ in range(rank)),
+            "padding_low": tuple(self.pick((0, 0, 1, 2, -1)) for _ in range(rank)),
+            "padding_high": tuple(self.pick((0, 0, 1, 2, -1)) for _ in range(rank)),
+        }
+
+    def reduce_window(self, x: Ref) -> Ref:
+        type = self.type(x)
+        if type.rank > 3:
+            return self.reverse(x)
+        reducer = self.pick(_REDUCERS[type.dtype.kind])
+        attrs = self.window(type.rank)
+        attrs |= {
+            "base_dilations": tuple(self.pick((1, 1, 2)) for _ in type.shape),
+            "window_dilations": tuple(self.pick((1, 1, 2)) for _ in type.shape),
+            "reducer": reducer,
+        }
+        if reducer in ("add", "multiply") and self.random.random() < 0.5:
+            attrs["accumulate"] = self.order(type.dtype)
+        shape = self.positions(
+            type.shape, attrs["window_dimensions"], attrs, attrs["base_dilations"], attrs["window_dilations"]
+        )
+        return self.add("reduce_window", (x,), TensorType(shape, type.dtype), **attrs)
+
+    def positions(
+        self,
+        shape: Sequence[int],
+        windows: Sequence[int],
+        attrs: dict[str, Any],
+        base: Sequence[int],
+        holes: Sequence[int],
+    ) -> tuple[int, ...]:
+        sizes = []
+        for axis, (size, window) in enumerate(zip(shape, windows, strict=True)):
+            padded = attrs["padding_low"][axis] + dilated(size, base[axis]) + attrs["padding_high"][axis]
+            window = dilated(window, holes[axis])
+            sizes.append(window_positions(max(0, padded), window, attrs["window_strides"][axis]))
+        return tuple(sizes)
+
+    def pool_gradient(self, x: Ref) -> Ref:
+        type = self.type(x)
+        if type.rank > 3 or type.dtype.kind not in ("int", "uint", "float"):
+            return self.reverse(x)
+        attrs = self.window(type.rank)
+        ones = (1,) * type.rank
+        shape = self.positions(type.shape, attrs["window_dimensions"], attrs, ones, ones)
+        attrs["select"] = self.pick(("GE", "LE"))
+        return self.add("select_and_scatter", (x, self.like(TensorType(shape, type.dtype))), type, **attrs)
+
+    def convolution(self, x: Ref) -> Ref:
+        type = self.type(x)
+        if type.rank < 2 or type.rank > 4 or type.dtype.is_bool:
+            return self.reverse(x)
+        lhs = tuple(int(a) for a in self.random.permutation(type.rank))
+        batch, features, *space = (type.shape[a] for a in lhs)
+        groups = batch_groups = 1
+        if self.random.random() < 0.4 and features % 2 == 0 and features:
+            groups = 2
+        elif self.random.random() < 0.4 and batch % 2 == 0 and batch:
+            batch_groups = 2
+        outputs = self.pick((1, 2, 3)) * groups * batch_groups
+        attrs = self.window(len(space))
+        window = attrs.pop("window_dimensions")
+        logical = (outputs, features // groups, *window)
+        rhs, out = (tuple(int(a) for a in self.random.permutation(type.rank)) for _ in range(2))
+        kernel = tuple(logical[rhs.index(a)] for a in range(type.rank))
+        attrs |= {
+            "lhs_dimensions": lhs,
+            "rhs_dimensions": rhs,
+            "output_dimensions": out,
+            "lhs_dilation": tuple(self.pick((1, 1, 2)) for _ in space),
+            "rhs_dilation": tuple(self.pick((1, 1, 2)) for _ in space),
+            "window_reversal": tuple(self.pick((0, 1)) for _ in space),
+            "feature_group_count": groups,
+            "batch_group_count": batch_groups,
+        }
+        if self.random.random() < 0.6:
+            attrs["accumulate"] = self.order(type.dtype, fma=True)
+        places = self.positions(space, window, attrs, attrs["lhs_dilation"], attrs["rhs_dilation"])
+        result = (batch // batch_groups, outputs, *places)
+        shape = tuple(result[out.index(a)] for a in range(type.rank))
+        weights = self.like(TensorType(kernel, type.dtype))
+        return self.add("convolution", (x, weights), TensorType(shape, type.dtype), **attrs)
+
+    def cumulative(self, x: Ref) -> Ref:
+        type = self.type(x)
+        if not type.rank:
+            return self.unary(x)
+        reducer = self.pick(_REDUCERS[type.dtype.kind])
+        if type.dtype.name == "float32" and self.random.random() < 0.2:
+            reducer = "logaddexp"
+        attrs: dict[str, Any] = {"reducer": reducer, "dimension": int(self.random.integers(type.rank))}
+        attrs["reverse"] = bool(self.random.random() < 0.5)
+        if reducer in ("add", "multiply") and self.random.random() < 0.4:
+            attrs["accumulate"] = Accumulate(self.order(type.dtype).dtype)
+        return self.add("cumulative", (x,), type, **attrs)
+
 
 _STEPS = (
     *(Builder.unary, Builder.binary, Builder.binary, Builder.compare, Builder.convert, Builder.broadcast),
     *(Builder.transpose, Builder.reshape, Builder.slice, Builder.reverse, Builder.pad, Builder.concatenate),
     *(Builder.reduce, Builder.reduce, Builder.argument, Builder.dot, Builder.iota, Builder.parts),
+    *(Builder.dynamic_slice, Builder.gather, Builder.scatter, Builder.reduce_window, Builder.pool_gradient),
+    *(Builder.convolution, Builder.cumulative),
 )
 
 

@@ -10,16 +10,16 @@ from tlir.ir.ops import OPERATIONS
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Launch, Program, Step
-from tlir.passes.lower import contraction, elementwise, reduction, shape
-from tlir.passes.lower.emitter import Compute, Frame
-from tlir.passes.lower.fusion import Emit, Fusion
+from tlir.passes.lower import contraction, elementwise, indexing, reduction, shape, windows
+from tlir.passes.lower.emitter import Compute, Emit, Frame
+from tlir.passes.lower.fusion import Fusion
 
-_FAMILIES = (elementwise, shape, reduction, contraction)
+_FAMILIES = (elementwise, shape, reduction, contraction, indexing, windows)
 
 COMPUTES: dict[str, Compute] = {name: compute for family in _FAMILIES for name, compute in family.COMPUTES.items()}
 """Operations whose elements are computed on demand, inside the kernels that use them."""
 
-EMITS: dict[str, Emit] = {}
+EMITS: dict[str, Emit] = {**indexing.EMITS, **windows.EMITS}
 """Operations that have a kernel of their own."""
 
 _REASON = "it has no kernel"

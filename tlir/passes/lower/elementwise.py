@@ -19,7 +19,7 @@ def elementwise(emitter: Emitter, frame: Frame, node: Node, result: int, place: 
     operands = [emitter.element(frame, ref, place) for ref in node.inputs]
     if node.op == "convert" and operands[0].dtype == node.type.dtype:
         return operands[0]
-    return emitter.apply(node.op, operands, node.type.dtype, node.attrs)
+    return emitter.apply_once(node.op, operands, node.type.dtype, node.attrs)
 
 
 def _iota(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place) -> Value:
@@ -33,7 +33,7 @@ def _bitcast(emitter: Emitter, frame: Frame, node: Node, result: int, place: Pla
     operand = emitter.element(frame, node.inputs[0], place)
     if operand.dtype == node.type.dtype:
         return operand
-    return emitter.apply("bitcast_convert", (operand,), node.type.dtype)
+    return emitter.apply_once("bitcast_convert", (operand,), node.type.dtype, {})
 
 
 def bitcast_reason(frame: Frame, node: Node) -> str | None:

@@ -93,6 +93,10 @@ Compute = Callable[["Emitter", Frame, Node, int, Place], Value]
 """How an operation's element is computed: emitter, frame, node, number of the result, index."""
 
 
+Emit = Callable[["Emitter", Frame, Node], None]
+"""Writes the whole kernel of a node that fills all its results by itself."""
+
+
 @dataclass
 class Emission:
     """One computation of an element of a value, for the decision about fusion."""
@@ -233,9 +237,24 @@ class Emitter:
         self.add(Apply(result, op, tuple(operands), attrs or {}), (result,))
         return result
 
+    def apply_once(self, op: str, operands: Sequence[Value], dtype: DType, attrs: Mapping[str, Any]) -> Value:
+        """The operation in the outermost block that has its operands, where it may be known already: what is applied
+        to a broadcast value is applied before it is broadcast."""
+        needed = max((self.defined[operand.number].depth for operand in operands), default=0)
+        scope = self.current
+        while scope.depth > needed and not scope.barrier and scope.parent is not None:
+            scope = scope.parent
+        with self.within(scope):
+            key = (op, tuple(operands), dtype, tuple(sorted(attrs.items())))
+            found = self.recall(key)
+            if found is None:
+                found = self.apply(op, operands, dtype, attrs)
+                scope.memo[key] = found
+        return found
+
     def convert(self, value: Value, dtype: DType) -> Value:
         """The value in another dtype; itself where it has that dtype."""
-        return value if value.dtype == dtype else self.apply("convert", (value,), dtype)
+        return value if value.dtype == dtype else self.apply_once("convert", (value,), dtype, {})
 
     def load(self, buffer: Buffer, offset: Index) -> Value:
         """An element of a buffer; guarded by the conditions of the branches around it where they keep it inside."""
@@ -303,7 +322,7 @@ class Emitter:
         A bound that always holds is dropped. Where ``then`` is one load, it is a load with a guard."""
         open_bounds = []
         for bound in bounds:
-            if bound.index.greatest < bound.low or bound.index.least >= bound.high:
+            if never(bound):
                 return otherwise()
             if bound.index.least < bound.low or bound.index.greatest >= bound.high:
                 open_bounds.append(bound)
@@ -331,10 +350,18 @@ class Emitter:
         self.add(Branch((joined,), condition, taken.block((result,)), other.block((instead,))), (joined,))
         return joined
 
+    def only(self, condition: Value, step: Callable[[], None]) -> None:
+        """``step()``, which stores, where the condition holds."""
+        with self.within(self.inner(barrier=True)) as taken:
+            step()
+        self.add(Branch((), condition, taken.block(), Block(())))
+
     def holds(self, bounds: Sequence[Bound]) -> Value:
         """Whether all bounds hold, as a bool."""
         parts = []
         for bound in bounds:
+            if never(bound):
+                return self.literal(BOOL, 0)
             position = self.position(bound.index)
             if bound.index.least < bound.low:
                 low = self.literal(INT64, bound.low & (2**64 - 1))
@@ -342,6 +369,8 @@ class Emitter:
             if bound.index.greatest >= bound.high:
                 high = self.literal(INT64, bound.high & (2**64 - 1))
                 parts.append(self.apply("compare", (position, high), BOOL, {"comparison_direction": "LT"}))
+        if not parts:
+            return self.literal(BOOL, 1)
         truth = parts[0]
         for part in parts[1:]:
             truth = self.apply("and", (truth, part), BOOL)
@@ -373,8 +402,12 @@ class Emitter:
         if node.op not in self.computes:
             raise Split(ref)
         if frame.outermost:
-            self.emissions.append(Emission(ref, self.current, place))
+            emission = Emission(ref, self.current, place)
+            self.emissions.append(emission)
             self.nodes.add(node.id)
+            value = self.computes[node.op](self, frame, node, ref.result, place)
+            emission.scope = self.defined[value.number]
+            return value
         return self.computes[node.op](self, frame, node, ref.result, place)
 
     def constant(self, frame: Frame, ref: Ref, place: Place) -> Value:
@@ -391,13 +424,32 @@ class Emitter:
         if frame.outermost and self.on_anchor is not None:
             self.on_anchor(self, node, place, kind)
 
-    def clamped(self, value: Value, greatest: int) -> Index:
-        """An integer value as an index, clamped to 0 … ``greatest``."""
-        if greatest == 0:
+    def start(self, frame: Frame, ref: Ref, place: Place, greatest: int) -> Index:
+        """An element of an integer value as an index, clamped to 0 … ``greatest``."""
+        if greatest <= 0:
             return ZERO
-        whole = self.index_value(value)
-        bounds = self.literal(INT64, 0), self.literal(INT64, greatest)
-        return from_value(self.apply("clamp", (bounds[0], whole, bounds[1]), INT64), 0, greatest)
+        with self.within(self.target(place)):
+            key = ("start", ref, id(frame), place, greatest)
+            found = self.recall(key)
+            if found is None:
+                whole = self.index_value(self.element(frame, ref, place))
+                found = self.apply("clamp", (self.literal(INT64, 0), whole, self.literal(INT64, greatest)), INT64)
+                self.current.memo[key] = found
+        return from_value(found, 0, greatest)
+
+    def raw_start(self, frame: Frame, ref: Ref, place: Place) -> Index:
+        """An element of an integer value as an index wherever it lies."""
+        with self.within(self.target(place)):
+            value = self.element(frame, ref, place)
+            key = ("raw start", value)
+            found = self.recall(key)
+            if found is None:
+                found = self.index_value(value)
+                self.current.memo[key] = found
+        dtype = value.dtype
+        least = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+        greatest = (1 << min(dtype.bits - dtype.is_signed, 63)) - 1
+        return from_value(found, least, greatest)
 
     def index_value(self, value: Value) -> Value:
         """An integer value as an int64; one beyond it as the greatest int64."""
@@ -440,6 +492,11 @@ class Row:
             return None
         inner = [index for axis, index in enumerate(place) if axis not in self.fixed]
         return emitter.load(self.buffer, flatten(inner, self.shape))
+
+
+def never(bound: Bound) -> bool:
+    """Whether the bound holds nowhere."""
+    return bound.low >= bound.high or bound.index.greatest < bound.low or bound.index.least >= bound.high
 
 
 def _complement(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:

@@ -15,7 +15,7 @@ from tlir.ir.graph import Body, Node, Ref
 from tlir.kernel.index import Index, Variable, flatten
 from tlir.kernel.ir import Kernel, Value
 from tlir.passes.lower.costs import CHEAP, HEAVY, Costs, own_cost
-from tlir.passes.lower.emitter import Compute, Emission, Emitter, Frame, Place, Row, Scope, Split, split_place
+from tlir.passes.lower.emitter import Compute, Emission, Emit, Emitter, Frame, Place, Row, Scope, Split, split_place
 from tlir.passes.lower.words import is_splat
 
 MAX_DEPTH = 80
@@ -35,9 +35,6 @@ ROWS = 64
 
 SMALL = 1 << 14
 """… unless there are only so many elements."""
-
-Emit = Callable[[Emitter, Frame, Node], None]
-"""Writes the whole kernel of a node that fills all its results by itself."""
 
 
 Anchored = list[tuple[Ref, Place]]
@@ -147,6 +144,10 @@ class Fusion:
             emitter.on_anchor = _refuse
             emitter.nodes.add(node.id)
             self.emits[node.op](emitter, self._frame(None), node)
+            try:
+                self._review(emitter, Anchors(), ref, rows)
+            except Keep as keep:
+                raise Split(keep.ref) from keep
             return emitter.kernel(name)
         frame = self._frame(ref)
         type = self.body.type_of(ref)
