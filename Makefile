@@ -39,8 +39,9 @@ golden: $(VENV)/.test ## compare every golden artifact through the command line
 golden-update: $(VENV)/.test ## record the golden artifacts again with the installed frontends
 	$(BIN)/python $(GOLDEN)/record.py
 
-docs: $(VENV)/.test ## generate docs/ops.md, the JSON Schemas and the output of the sessions in the documentation again
+docs: $(VENV)/.test ## generate docs/ops.md, docs/coverage.md, the JSON Schemas and the output of the sessions in the documentation again
 	$(BIN)/tlir ops --markdown > docs/ops.md
+	$(BIN)/tlir ops --frontend jax --frontend torch --markdown > docs/coverage.md
 	$(BIN)/python -m tlir.schema.generate
 	$(BIN)/python tests/docs/sessions.py
 

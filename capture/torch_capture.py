@@ -5639,7 +5639,11 @@ def _becomes(name: str, operator: Any) -> dict[str, Any]:
         return {"status": "nothing"}
     if name in RULES or name in _REGIONS:
         reading = _Reading(RULES[name], name.split(".")[1]) if name in RULES else _Reading(_REGIONS[name])
-        return {"status": "written", **reading.found("")} if reading.written else {"status": "operand"}
+        return (
+            {"status": "written", **reading.found(name.split(".")[1].strip("_") if "." in name else name)}
+            if reading.written
+            else {"status": "operand"}
+        )
     if name.startswith("aten.sym_"):  # sizes are numbers by then
         return {"status": "nothing"}
     if operator in decompositions():

@@ -332,17 +332,52 @@ def _comparison_check(graph: Graph, report: CompareReport) -> Check:
     return Check("compare", "passed" if report.ok else "failed", covered, tuple(findings))
 
 
+def frontend_operations(frontend: str) -> dict[str, Any]:
+    """What the frontend's capture script makes of every primitive or operator of the installed frontend.
+
+    A document with ``frontend``, ``frontend_version`` and ``operations``, each a dict with ``name``, ``status`` and
+    what belongs to that, as docs/json-output.md says. The script is run in a process of its own.
+
+    Raises UsageError TL0901 for an unknown frontend, UnsupportedError TL0803 where it is not installed.
+    """
+    import json
+    import subprocess
+
+    _require_frontend(frontend)
+    command = [sys.executable, str(_script_path(f"{frontend}_capture")), "--list-operations", "--json"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8")
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UnsupportedError("TL0803", f"{frontend} is installed but cannot be used: {last}")
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def _require_frontend(frontend: str) -> None:
+    if frontend not in FRONTENDS:
+        raise UsageError("TL0901", f"there is no frontend {frontend!r}", hint=f"one of {', '.join(FRONTENDS)}")
+    if importlib.util.find_spec(frontend) is None:
+        hint = f"install it: pip install 'tlir[{frontend}]'"
+        raise UnsupportedError("TL0803", f"{frontend} is not installed", hint=hint)
+
+
 def _capture(frontend: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The document that the frontend's capture script makes."""
-    if importlib.util.find_spec(frontend) is None:
-        raise UnsupportedError(
-            "TL0803", f"{frontend} is not installed", hint=f"install it: pip install 'tlir[{frontend}]'"
-        )
+    _require_frontend(frontend)
     script = _capture_script(f"{frontend}_capture")
     try:
         return script.export(function, *args, **kwargs)
     except script.CaptureError as error:
         raise UnsupportedError("TL0804", str(error)) from error
+
+
+def _script_path(name: str) -> Path:
+    """The file of a capture script: that of an installed tlir, or that of the source tree."""
+    here = Path(__file__).resolve().parent
+    for folder in (here / "capture", here.parent / "capture"):
+        if (folder / f"{name}.py").exists():
+            return folder / f"{name}.py"
+    raise TlirError("TL9901", f"the capture script {name}.py is not part of this installation")
 
 
 def _capture_script(name: str) -> ModuleType:
@@ -352,11 +387,11 @@ def _capture_script(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name not in ("tlir.capture", f"tlir.capture.{name}"):
             raise
-    path = Path(__file__).resolve().parents[1] / "capture" / f"{name}.py"
+    path = _script_path(name)
     module_name = f"tlir.capture.{name}"
     spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None or not path.exists():
-        raise TlirError("TL9901", f"the capture script {name}.py is not part of this installation")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     try:

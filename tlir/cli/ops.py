@@ -14,11 +14,21 @@ if TYPE_CHECKING:
 
 @click.command("ops", short_help="List the operations, or explain one.")
 @click.argument("name", metavar="[NAME]", required=False)
+@click.option(
+    "--frontend",
+    "frontends",
+    metavar="NAME",
+    multiple=True,
+    help="Instead: what becomes of every operation of the installed jax or torch; may be repeated.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print the page docs/ops.md.")
-def command(name: str | None, as_json: bool, as_markdown: bool) -> None:
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the page docs/ops.md, or docs/coverage.md.")
+def command(name: str | None, frontends: tuple[str, ...], as_json: bool, as_markdown: bool) -> None:
     """List the operations: operands, attributes (? for those that may be left out), dtypes, and the devices that
     evaluate them. With NAME: what the operation returns for every input, and its constraints.
+
+    With --frontend: every primitive of JAX, or every operator of PyTorch that is in core ATen or has a rule, with the
+    operations that it becomes or the reason why it is refused. NAME is then one of these.
     """
     from tlir.cli.console import Output, to_json
     from tlir.errors import UsageError
@@ -27,6 +37,9 @@ def command(name: str | None, as_json: bool, as_markdown: bool) -> None:
 
     if as_json and as_markdown:
         raise UsageError("TL0901", "--json and --markdown exclude each other")
+    if frontends:
+        _frontends(Output(), list(dict.fromkeys(frontends)), name, as_json, as_markdown)
+        return
     if as_markdown and name is not None:
         raise UsageError("TL0901", "--markdown is the page of all operations")
     if name is not None and name not in OPERATIONS:
@@ -48,6 +61,42 @@ def command(name: str | None, as_json: bool, as_markdown: bool) -> None:
         _explain(output, OPERATIONS[name], devices)
     else:
         _list(output, devices)
+
+
+def _frontends(output: Output, frontends: list[str], name: str | None, as_json: bool, as_markdown: bool) -> None:
+    from tlir.api import frontend_operations
+    from tlir.cli.console import to_json
+    from tlir.errors import UsageError
+    from tlir.passes.render.coverage import becomes, markdown, summary
+
+    if as_markdown and name is not None:
+        raise UsageError("TL0901", "--markdown is the page of all operations")
+    listings = [frontend_operations(frontend) for frontend in frontends]
+    if name is not None:
+        listings = [
+            {**listing, "operations": [entry for entry in listing["operations"] if _is_called(entry["name"], name)]}
+            for listing in listings
+        ]
+        if not any(listing["operations"] for listing in listings):
+            raise UsageError("TL0901", f"there is no operation {name!r} in {' or '.join(frontends)}")
+    if as_markdown:
+        output.raw(markdown(listings), end="")
+    elif as_json:
+        output.raw(to_json({"frontends": listings}))
+    else:
+        for k, listing in enumerate(listings):
+            if k:
+                output.blank()
+            rows = [(entry["name"], becomes(entry)) for entry in listing["operations"]]
+            output.table(("operation", "becomes"), rows)
+            if name is None:
+                output.blank()
+                output.line(summary(listing))
+
+
+def _is_called(full: str, name: str) -> bool:
+    """Whether a frontend's operation has this name: ``aten.add.Tensor`` is also called ``aten.add`` and ``add``."""
+    return name == full or f".{name}." in f".{full}."
 
 
 def evaluated() -> dict[str, Collection[str]]:
