@@ -116,3 +116,48 @@ def test_another_key_is_seen() -> None:
     graph = checked(capture.export(lambda k: jax.random.bits(k, (4,)), KEY))
     (got,) = evaluate(graph.body, [Tensor.from_numpy(KEY[::-1].copy())])
     assert (got.words != graph.samples[0].outputs[0].words).all()
+
+
+STATE = np.array([0x12345678, 0x9ABCDEF0, 0xFFFFFFFE, 0xFFFFFFFF], np.uint32)
+"""A key and a counter that wraps around after two draws."""
+
+
+@pytest.mark.parametrize("algorithm", ["RNG_DEFAULT", "RNG_THREE_FRY", "RNG_PHILOX"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+def test_bit_generators_replay_exactly_with_their_next_state(algorithm: str, dtype: Any) -> None:
+    def draw(state: Any) -> Any:
+        drawn = []
+        for shape in ((), (3,), (5, 7), (4, 3), (3, 4), (0, 2), (7, 5, 3)):
+            state, words = lax.rng_bit_generator(state, shape, dtype, lax.RandomAlgorithm[algorithm])
+            drawn += [state, words]
+        return drawn
+
+    expect_words(draw, STATE)
+
+
+@pytest.mark.parametrize("algorithm", ["RNG_THREE_FRY", "RNG_PHILOX"])
+def test_bit_generators_of_64_bits(algorithm: str) -> None:
+    with jax.enable_x64(True):
+        expect_words(
+            lambda state: lax.rng_bit_generator(state, (3, 5), np.uint64, lax.RandomAlgorithm[algorithm]),
+            STATE.view(np.uint64),
+        )
+
+
+def test_keys_of_the_generator_in_hardware_replay() -> None:
+    key = jax.random.key(7, impl="rbg")
+    expect_words(lambda key: jax.random.bits(key, (4, 5)), key)
+    expect_words(lambda key: jax.random.uniform(jax.random.split(key)[1], (3,)), key)
+
+
+def test_a_generator_whose_key_is_changed_draws_other_bits() -> None:
+    def draw(state: Any) -> Any:
+        return lax.rng_bit_generator(state, (4,), np.uint32, lax.RandomAlgorithm.RNG_PHILOX)[1]
+
+    graph = checked(capture.export(draw, STATE))
+    (right,) = evaluate(graph.body, graph.samples[0].inputs)
+    for k in range(4):
+        changed = STATE.copy()
+        changed[k] ^= 1
+        (other,) = evaluate(graph.body, [Tensor.from_numpy(changed)])
+        assert not (right.words == other.words).all()
