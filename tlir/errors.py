@@ -38,6 +38,7 @@ CODES: dict[str, str] = {
     "TL0214": "a sample does not match the graph",
     "TL0215": "a tree does not match the graph",
     "TL0216": "a tensor is larger than the format allows",
+    "TL0217": "the text of a kernel cannot be read",
     # TL03xx: types
     "TL0301": "the declared type is not the type that the operation gives",
     "TL0302": "an operation's constraint does not hold",

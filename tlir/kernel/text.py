@@ -17,8 +17,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tlir.ir.graph import Ref
-from tlir.ir.types import TensorType
 from tlir.kernel.index import Atom, Index, Quotient, Remainder, Variable
 from tlir.kernel.ir import (
     Alias,
@@ -107,7 +105,8 @@ def _statement(statement: Statement, indent: str) -> Iterator[str]:
         case Apply(result, op, operands, attrs):
             yield f"{indent}{_typed((result,))} = {op}({', '.join(map(str, operands))}){_attributes(attrs)}"
         case Branch(results, condition, then, otherwise):
-            yield f"{indent}{_typed(results)} = if {condition} {{"
+            given = f"{_typed(results)} = " if results else ""
+            yield f"{indent}{given}if {condition} {{"
             yield from _block(then, inner)
             yield f"{indent}}} else {{"
             yield from _block(otherwise, inner)
@@ -157,6 +156,3 @@ def program_text(program: Program) -> str:
     lines += [f"  inputs({', '.join(map(str, program.inputs))})", f"  outputs({', '.join(map(str, program.outputs))})"]
     lines += ["}", ""]
     return "\n".join(lines) + "".join("\n" + kernel_text(kernel) for kernel in kernels)
-
-
-__all__ = ["Ref", "TensorType", "index_text", "kernel_text", "program_text"]
