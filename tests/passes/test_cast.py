@@ -14,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from passes_graphs import Builder, tensor_type
 
+from tlir.arguments import bind
 from tlir.backends import run
 from tlir.errors import ArtifactError, UsageError
 from tlir.floatlib.convert import convert
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.value import Value
+from tlir.floatlib.words import to_ints
 from tlir.ir.graph import Graph, Ref, Sample
 from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
@@ -395,3 +397,47 @@ def test_samples_and_traces_follow_the_types() -> None:
     words = {str(ref): tensor.words.tolist() for ref, tensor in (changed.samples[0].trace or {}).items()}
     assert words == {"%0": [0x3DCD, 0x4040], "%1": [0xBDCD, 0xC040]}
     assert Value(parse_dtype("bfloat16").float_format, 0x3DCD).as_fraction() == Fraction(205, 2048)
+
+
+def test_what_a_gather_fills_with_is_cast_too() -> None:
+    """Of x = [1.5, 2.5] the places 0 and 5, the second of which is filled with 0.1 as binary32 has it."""
+    filled = np.float32(0.1)
+    fill = {"dtype": "float32", "shape": [], "words": f"{int(filled.view(np.uint32)):08x}"}
+    nodes = [
+        {"op": "input", "inputs": [], "shape": [2], "dtype": "float32", "name": "x"},
+        {"op": "input", "inputs": [], "shape": [2, 1], "dtype": "int32", "name": "places"},
+        {
+            "op": "gather",
+            "inputs": [0, 1],
+            "shape": [2],
+            "dtype": "float32",
+            "attrs": {
+                "offset_dims": [],
+                "collapsed_slice_dims": [0],
+                "operand_batching_dims": [],
+                "start_indices_batching_dims": [],
+                "start_index_map": [0],
+                "index_vector_dim": 1,
+                "slice_sizes": [1],
+                "mode": "fill",
+                "fill_value": fill,
+            },
+        },
+    ]
+    document = {
+        "format": "tlir",
+        "version": 2,
+        "name": "fill",
+        "input_ids": [0, 1],
+        "output_ids": [2],
+        "nodes": [{"id": k, **node} for k, node in enumerate(nodes)],
+    }
+    for target in ("float128", "bfloat16"):
+        changed, report = cast(from_json(document), target)
+        assert check(changed).ok
+        word, _ = convert(FORMATS["float32"], FORMATS[target], int(filled.view(np.uint32)))
+        inputs = bind(changed, [np.array(["1.5", "2.5"]), np.int32([[0], [5]])])
+        (result,) = run(changed, inputs)
+        assert [int(item) for item in to_ints(FORMATS[target], result.words)][1] == word
+        (entry,) = report.constants
+        assert entry.exact == (target == "float128")

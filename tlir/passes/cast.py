@@ -253,12 +253,12 @@ class _Rewriter:
         return True
 
     def _attrs(self, node: Node, types: tuple[TensorType, ...], place: str, mapped: Mapped) -> Mapping[str, Any]:
-        """The attributes with a constant's words and the accumulator's dtype rewritten."""
+        """The attributes with constant words and the accumulator's dtype rewritten."""
         attrs = dict(node.attrs)
-        if node.op == "constant" and types != node.types:
-            value, rounding = cast_tensor(attrs["value"], types[0].dtype, "constant", place, node.name)
-            attrs["value"] = value
-            self.constants.append(rounding)
+        for name, value in node.attrs.items():  # the words of a constant, and what a gather fills with
+            if isinstance(value, Tensor) and types != node.types:
+                attrs[name], rounding = cast_tensor(value, types[0].dtype, "constant", place, node.name)
+                self.constants.append(rounding)
         accumulate: Accumulate | None = attrs.get("accumulate")
         if accumulate is not None and accumulate.dtype is not None:
             dtype, result = mapped(accumulate.dtype), types[0].dtype
