@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tlir.compare.factorizations import aligned, aligned_results, with_factors
 from tlir.compare.measure import compare_tensors, output_names
 from tlir.compare.report import CompareReport, Element, OutputComparison
 from tlir.compare.rule import DEFAULT_TOLERANCE, Number, Rule, make_rule
-from tlir.errors import ArtifactError
+from tlir.errors import ArtifactError, UsageError
 from tlir.ir.graph import Graph
 from tlir.ir.tensor import Tensor
 
@@ -38,6 +39,8 @@ def compare(
     nan_payload: bool = False,
     device: str = "reference",
     evaluate: Evaluate | None = None,
+    policy: str | None = None,
+    table: Path | None = None,
 ) -> CompareReport:
     """Run the graph on the inputs of every sample and compare each output, element by element, with the recorded one.
 
@@ -52,12 +55,22 @@ def compare(
     unless ``ulps`` allows a distance, Booleans always. An output without elements passes, and says that none were
     compared.
 
+    With ``tolerance="auto"`` an element passes if rigorous bounds explain it: the report is an ``AutoReport``, see
+    ``tlir.compare.auto``. ``policy`` names what executions are permitted ("frontend" unless given) and ``table``
+    replaces the table of the accuracy of elementary functions; ``rtol`` and ``ulps`` then say what elements have to
+    satisfy that the bounds leave undecided.
+
     ``evaluate`` replaces the run on ``device``.
 
     Raises UsageError TL0901 for options that do not fit together; ArtifactError TL0701 where there is no sample or no
     output, so that nothing passes because nothing was compared; and what ``tlir.backends.run`` raises.
     """
-    rule = make_rule(tolerance, rtol, ulps, words, nan_payload, graph.tolerance)
+    auto = tolerance == "auto"
+    if not auto and (policy is not None or table is not None):
+        raise UsageError("TL0901", "a policy needs the tolerance auto", hint="give the tolerance auto too")
+    rule = make_rule(None if auto else tolerance, rtol, ulps, words, nan_payload, graph.tolerance)
+    if auto and words:
+        raise UsageError("TL0901", "words and tolerance exclude each other", hint="words asks for equal bits")
     if not graph.samples:
         raise ArtifactError(
             "TL0701",
@@ -69,12 +82,19 @@ def compare(
         raise ArtifactError(
             "TL0701", "the graph returns nothing, so there is nothing to compare", pointer="/output_ids"
         )
+    given = evaluate is not None
     if evaluate is None:
         from tlir.backends import run
 
         def evaluate(graph: Graph, inputs: Sequence[Tensor]) -> Sequence[Tensor]:
             return run(graph, inputs, device=device)
 
+    if auto:
+        from tlir.compare.auto import compare_auto
+
+        chosen = policy or "frontend"
+        run_there = None if device == "reference" and not given else evaluate
+        return compare_auto(graph, policy=chosen, table=table, rtol=rtol, ulps=ulps, device=device, run=run_there)
     names = output_names(graph)
     outputs: list[OutputComparison] = []
     evaluated, factors = (graph, []) if rule.words else with_factors(graph)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tlir.compare.pairs import FloatPairs, IntegerPairs, by_element, differing, pairs
 from tlir.compare.report import Element, OutputComparison
@@ -10,7 +11,6 @@ from tlir.compare.rule import Rule
 from tlir.compare.text import element_text, element_words
 from tlir.ir.graph import Graph, Node
 from tlir.ir.tensor import Tensor
-from tlir.ir.tree import leaf_paths
 
 WORST = 5
 """So many failing elements are listed."""
@@ -18,23 +18,30 @@ WORST = 5
 
 def output_names(graph: Graph) -> list[str]:
     """A readable name per output: ``output``, ``output[1]``, or its path in the output tree, ``output['loss']``."""
-    if graph.output_tree is not None:
-        return leaf_paths(graph.output_tree, "output")
-    count = len(graph.body.outputs)
-    return ["output"] if count == 1 else [f"output[{k}]" for k in range(count)]
+    return graph.output_names()
 
 
 def compare_tensors(
-    expected: Tensor, got: Tensor, rule: Rule, *, sample: int = 0, position: int = 0, name: str = "output", node: Node
+    expected: Tensor,
+    got: Tensor,
+    rule: Rule,
+    *,
+    sample: int = 0,
+    position: int = 0,
+    name: str = "output",
+    node: Node,
+    passing: NDArray[np.bool_] | None = None,
 ) -> OutputComparison:
-    """Compare two tensors of the same type under a rule; ``node`` is the one that gives the output."""
+    """Compare two tensors of the same type under a rule; ``node`` is the one that gives the output. ``passing`` says of
+    each element, flat, whether it passes, where another judge than the rule has decided."""
     type = expected.type
     if got.type != type:
         raise ValueError(f"cannot compare {got.type} with {type}")
     where = differing(type.dtype, expected.words, got.words)
     sides = [by_element(type.dtype, side.words)[where] for side in (expected, got)]
     measured = pairs(type.dtype, *sides)
-    failing = np.flatnonzero(~measured.passes(rule))
+    passes = measured.passes(rule) if passing is None else passing[where]
+    failing = np.flatnonzero(~passes)
 
     def element(k: int | None) -> Element | None:
         return None if k is None else _element(type.shape, expected, got, int(where[k]), measured, k)

@@ -1,0 +1,286 @@
+"""Comparison by rigorous bounds: is a difference rounding, another order, or a bug?
+
+Each element gets the first verdict that applies:
+
+* **identical**: equal words, or both NaN, or both zero.
+* **reproduced**: a declared choice gives the frontend's every word; whoever looks for one passes ``reproduce``.
+* **rounding**: inside the enclosure of the written order, so that other rounding of elementary functions explains it.
+* **reordering**: inside the enclosure of the policy: another order of summation, a fused operation, a wider
+  intermediate explains it.
+* **undecided**: inside, but only because a decision may go either way, or because nothing is known of an operation.
+* **bug**: outside of what any permitted execution gives.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlir.compare.bounds import DEFAULT_POLICY, Enclosure, Freedoms, Reason, Reasons, enclose, resolve
+from tlir.compare.bounds.enclosure import same_value
+from tlir.compare.factorizations import aligned, with_factors
+from tlir.compare.measure import compare_tensors, output_names
+from tlir.compare.report import CompareReport, OutputComparison
+from tlir.compare.rule import Number, Rule, exact_number
+from tlir.ir.graph import Graph, Node, Sample
+from tlir.ir.tensor import Tensor
+
+VERDICTS = ("identical", "reproduced", "rounding", "reordering", "undecided", "bug")
+"""The verdicts, from the best to the worst."""
+
+_WORST = 5
+
+Mask = NDArray[np.bool_]
+Reproduce = Callable[[Graph, Sample, Freedoms], Mapping[int, str]]
+"""Looks for declared choices that give the frontend's every word: position of an output -> the choice in words."""
+
+Observe = Callable[[Node, tuple[Enclosure, ...]], None]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The enclosure of one element that is outside of it: what permitted executions give, as text, per part."""
+
+    index: tuple[int, ...]
+    low: tuple[str, ...]
+    high: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"index": list(self.index), "low": list(self.low), "high": list(self.high)}
+
+
+@dataclass(frozen=True)
+class AutoOutput(OutputComparison):
+    """One output for one sample, judged.
+
+    ``counts`` says how many elements have each verdict; ``verdict`` is the worst one. ``justified`` is the largest
+    distance from the reference's value that a permitted execution may have at any element (infinite where there is no
+    bound), as decimal text that is not below it; the smallest absolute tolerance that would have passed is
+    ``max_absolute``. ``reasons`` are those of undecided elements with their number; ``bounds`` the enclosures of the
+    elements in ``worst``; ``choice`` what reproduces the output.
+    """
+
+    verdict: str = "identical"
+    counts: Mapping[str, int] | None = None
+    justified: float = 0.0
+    typical: float = 0.0
+    """The median over the elements of that distance."""
+    unbounded: int = 0
+    """Elements of which nothing is known."""
+    reasons: tuple[tuple[Reason, int], ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    choice: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        needed = self.max_absolute.absolute if self.max_absolute else None
+        return super().to_json() | {
+            "verdict": self.verdict,
+            "verdicts": dict(self.counts or {}),
+            "needed": "0" if needed is None and not self.mismatched else None if needed is None else str(needed),
+            "justified": number(self.justified),
+            "typical": number(self.typical),
+            "unbounded": self.unbounded,
+            "reasons": [
+                {"kind": reason.kind, "text": reason.text, "node": reason.node, "elements": count}
+                for reason, count in self.reasons
+            ],
+            "bounds": [bound.to_json() for bound in self.bounds],
+            "choice": self.choice,
+        }
+
+
+@dataclass(frozen=True)
+class AutoReport(CompareReport):
+    """The comparison of one graph by bounds. ``ok``: nothing is a bug, and what is undecided meets the rule."""
+
+    freedoms: Freedoms | None = None
+
+    @property
+    def verdict(self) -> str:
+        """The worst verdict of any output."""
+        found = {output.verdict for output in self.outputs if isinstance(output, AutoOutput)}
+        return next((verdict for verdict in reversed(VERDICTS) if verdict in found), "identical")
+
+    def to_json(self) -> dict[str, Any]:
+        parts = super().to_json() | {"verdict": self.verdict}
+        if self.freedoms is not None:
+            parts["policy"] = {"name": self.freedoms.policy, "permits": str(self.freedoms)}
+        return parts
+
+
+class AutoRule(Rule):
+    """The rule that a report shows; ``fallback`` is what undecided elements have to satisfy."""
+
+    def __str__(self) -> str:
+        fallback = super().__str__()
+        return "inside the enclosure of what the policy permits" + (
+            f"; undecided elements: {fallback}" if self.ulps is not None or self.rtol else "; nothing undecided"
+        )
+
+
+def fallback_rule(rtol: Number, ulps: int | None) -> AutoRule:
+    """What undecided elements have to satisfy: ``rtol`` or ``ulps``; equal values where neither is given."""
+    return AutoRule(exact_number("tolerance", 0), exact_number("rtol", rtol), ulps, origin="auto")
+
+
+def compare_auto(
+    graph: Graph,
+    *,
+    policy: str = DEFAULT_POLICY,
+    table: Path | None = None,
+    rtol: Number = 0,
+    ulps: int | None = None,
+    device: str = "reference",
+    run: Callable[[Graph, Sequence[Tensor]], Sequence[Tensor]] | None = None,
+    reproduce: Reproduce | None = None,
+    observe: Observe | None = None,
+) -> AutoReport:
+    """Judge every output of every sample of a graph that has samples and outputs.
+
+    ``table`` replaces the table of accuracies. ``run`` gives the values that are compared, by default the reference's.
+    ``observe`` is called after each node with its enclosures. Raises what ``resolve`` and the reference raise.
+    """
+    freedoms = resolve(policy, graph.producer, table)
+    rule = fallback_rule(rtol, ulps)
+    outputs: list[OutputComparison] = []
+    evaluated, factors = with_factors(graph)
+    freedom = {place: each.freedom for each in factors for place in each.positions}
+    names = output_names(graph)
+    for k, sample in enumerate(graph.samples):
+        wide, reasons = enclose(evaluated.body, sample.inputs, freedoms, observe)
+        got = [enclosure.tensor for enclosure in wide] if run is None else run(evaluated, sample.inputs)
+        got = aligned(factors, sample.outputs, list(got))
+        choices = reproduce(graph, sample, freedoms) if reproduce is not None else {}
+        narrow: Sequence[Enclosure] | None = None
+        own = Reasons()
+        for position, expected in enumerate(sample.outputs):
+            if not np.array_equal(expected.words, got[position].words) and narrow is None and position not in choices:
+                narrow, own = enclose(evaluated.body, sample.inputs, freedoms.in_written_order())
+            node = graph.nodes[graph.body.outputs[position].node]
+            judged = judge(
+                expected,
+                got[position],
+                (wide[position], reasons),
+                (narrow[position], own) if narrow is not None else None,
+                choices.get(position),
+            )
+            passes = judged.passing(rule, expected, got[position])
+            measured = compare_tensors(
+                expected,
+                got[position],
+                rule,
+                sample=k,
+                position=position,
+                name=names[position],
+                node=node,
+                passing=passes,
+            )
+            outputs.append(judged.output(measured, freedom.get(position)))
+    return AutoReport(tuple(outputs), rule, device, len(graph.samples), graph.producer, freedoms=freedoms)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on each element, as positions in ``VERDICTS``, flat."""
+
+    codes: NDArray[np.uint8]
+    enclosure: Enclosure
+    reasons: Mapping[Reason, int]
+    choice: str | None
+
+    def passing(self, rule: Rule, expected: Tensor, got: Tensor) -> Mask:
+        """Elements, flat, that are no bug and either decided or within the rule."""
+        from tlir.compare.pairs import by_element, pairs
+
+        passes = self.codes < VERDICTS.index("undecided")
+        open = np.flatnonzero(self.codes == VERDICTS.index("undecided"))
+        if len(open):
+            sides = [by_element(expected.dtype, side.words)[open] for side in (expected, got)]
+            passes[open] = pairs(expected.dtype, *sides).passes(rule)
+        return passes
+
+    def output(self, measured: OutputComparison, freedom: str | None) -> AutoOutput:
+        codes, radius = self.codes, self.enclosure.radius
+        given = {field.name: getattr(measured, field.name) for field in fields(OutputComparison)}
+        count = np.bincount(codes, minlength=len(VERDICTS))
+        finite = radius[np.isfinite(radius)]
+        return AutoOutput(
+            **given | {"freedom": freedom},
+            verdict=VERDICTS[int(codes.max(initial=0))],
+            counts={verdict: int(n) for verdict, n in zip(VERDICTS, count, strict=True) if n},
+            justified=float(radius.max(initial=0.0)),
+            typical=float(np.median(finite)) if len(finite) else 0.0,
+            unbounded=int(np.count_nonzero(np.isinf(radius))),
+            reasons=tuple(self.reasons.items()),
+            bounds=tuple(self._bound(element.index) for element in measured.worst[:_WORST]),
+            choice=self.choice,
+        )
+
+    def _bound(self, index: tuple[int, ...]) -> Bound:
+        kept = self.enclosure.stored()
+        ends = (np.atleast_1d(np.asarray(end[index])).tolist() for end in kept.interval)
+        low, high = (tuple(number(float(x)) for x in end) for end in ends)
+        return Bound(index, low, high)
+
+
+def judge(
+    expected: Tensor,
+    got: Tensor,
+    wide: tuple[Enclosure, Reasons],
+    narrow: tuple[Enclosure, Reasons] | None = None,
+    choice: str | None = None,
+) -> Judged:
+    """The verdict on every element of ``expected``, recorded, against what the reference got.
+
+    ``wide`` is the enclosure of the policy and ``narrow`` that of the written order, each with the reasons that its
+    tags name; ``choice`` says what reproduces the recorded words.
+    """
+    enclosure, known = wide
+    shape = got.type.size
+
+    def by_element(mask: NDArray[Any], every: bool) -> NDArray[Any]:
+        if not got.dtype.is_complex:
+            return mask.reshape(shape)
+        return np.asarray((mask.all(axis=-1) if every else mask.any(axis=-1)).reshape(shape))
+
+    same = by_element(same_value(expected, got), True)
+    inside = by_element(enclosure.contains(expected), True)
+    vague = by_element((enclosure.reasons != 0) | _unlimited(enclosure), False)
+    codes = np.full(shape, VERDICTS.index("bug"), np.uint8)
+    codes[inside] = VERDICTS.index("reordering")
+    codes[inside & vague] = VERDICTS.index("undecided")
+    if narrow is not None:
+        close, _ = narrow
+        settled = by_element(close.contains(expected), True) & ~by_element(
+            (close.reasons != 0) | _unlimited(close), False
+        )
+        codes[settled & inside] = VERDICTS.index("rounding")
+    if choice is not None:
+        codes[:] = VERDICTS.index("reproduced")
+    codes[same] = VERDICTS.index("identical")
+    undecided = codes == VERDICTS.index("undecided")
+    reasons: Counter[Reason] = Counter()
+    if undecided.any():
+        numbers = enclosure.reasons
+        if got.dtype.is_complex:
+            numbers = numbers.max(axis=-1)
+        found, counts = np.unique(numbers.reshape(shape)[undecided], return_counts=True)
+        for number_, count in zip(found.tolist(), counts.tolist(), strict=True):
+            reasons[known[number_] if number_ else Reason("unbounded", "a result that may overflow", "")] += count
+    return Judged(codes, enclosure, reasons, choice)
+
+
+def _unlimited(enclosure: Enclosure) -> Mask:
+    """Where the enclosure says nothing: no end is finite, and yet the value may be any number."""
+    return np.asarray((enclosure.lo == -np.inf) & (enclosure.hi == np.inf))
+
+
+def number(value: float) -> str:
+    """A float as decimal text that reads back to it, "inf" for infinity."""
+    return repr(value)

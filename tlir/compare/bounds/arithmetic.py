@@ -1,0 +1,385 @@
+"""Bounds of arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlir.compare.bounds import intervals as iv
+from tlir.compare.bounds.complex_numbers import complex_divide, complex_multiply, complex_norm, normwise
+from tlir.compare.bounds.elementary import function
+from tlir.compare.bounds.enclosure import Enclosure, Tags
+from tlir.compare.bounds.intervals import F64, FLOAT64, Interval, Mask
+from tlir.compare.bounds.step import Step, full_range
+from tlir.floatlib.format import Format
+
+Rule = Callable[[Step], Enclosure]
+
+
+def by_kind(real: Rule, integer: Rule | None = None, complex: Rule | None = None, boolean: Rule | None = None) -> Rule:
+    """The rule for the kind of the first operand; of complex numbers, unless stated, each part like a real number."""
+
+    def rule(step: Step) -> Enclosure:
+        dtype = step.dtype
+        if dtype.is_complex:
+            return (complex or real)(step)
+        if dtype.is_integer:
+            assert integer is not None
+            return integer(step)
+        if dtype.is_bool:
+            assert boolean is not None
+            return boolean(step)
+        return real(step)
+
+    return rule
+
+
+def outer(fmt: Format, exact: Interval) -> Interval:
+    """Ends that were rounded to float64, moved so that the exact ones lie between them; of float64 itself they are the
+    roundings that executions make."""
+    if fmt == FLOAT64:
+        return exact
+    return Interval(
+        np.where(exact.lo == 0, exact.lo, iv.down(exact.lo)), np.where(exact.hi == 0, exact.hi, iv.up(exact.hi))
+    )
+
+
+def inexact(fmt: Format, a: Interval) -> Mask:
+    """Where rounding the one number of the interval to the format changes it."""
+    return np.asarray(iv.nearest(fmt, a.lo) != a.lo)
+
+
+def sum_of(step: Step, a: Interval, b: Interval) -> Enclosure:
+    fmt = step.dtype.float_format
+    exact, nan = iv.add(a, b)
+    result, overflow = step.rounded(fmt, outer(fmt, exact))
+    sure = step.untouched(fmt, result)
+    if step.freedoms.keeps_excess(fmt):
+        sure &= ~inexact(fmt, exact)
+    return step.enclosed(result, step.tags(nan | overflow), sure)
+
+
+def _add(step: Step) -> Enclosure:
+    return sum_of(step, step.operand(0), step.operand(1))
+
+
+def _subtract(step: Step) -> Enclosure:
+    if step.node.inputs[0] == step.node.inputs[1]:
+        # x - x is +0 whatever a finite x is
+        a = step.operand(0)
+        finite = np.isfinite(a.lo) & np.isfinite(a.hi)
+        zero = Interval(np.where(finite, 0.0, -np.inf), np.where(finite, 0.0, np.inf))
+        if not step.freedoms.keeps_excess(step.dtype.float_format) and not step.freedoms.fma:
+            return step.enclosed(zero, step.tags(~finite), step.all_sure())
+    return sum_of(step, step.operand(0), iv.negative(step.operand(1)))
+
+
+def product_error(a: F64, b: F64, product: F64) -> Mask:
+    """Where a float64 product is certainly exact (Dekker's error term, where it neither over- nor underflows)."""
+
+    def split(x: F64) -> tuple[F64, F64]:
+        scaled = 134217729.0 * x
+        high = scaled - (scaled - x)
+        return high, x - high
+
+    (ah, al), (bh, bl) = split(a), split(b)
+    error = ((ah * bh - product) + ah * bl + al * bh) + al * bl
+    zero = (a == 0) | (b == 0)
+    return np.asarray(zero | ((error == 0) & (np.abs(product) > 2.0**-900)))
+
+
+def product_of(step: Step, a: Interval, b: Interval, same: bool) -> Enclosure:
+    fmt = step.dtype.float_format
+    if same:
+        exact, nan = iv.square(a), np.zeros(a.lo.shape, np.bool_)
+    else:
+        exact, nan = iv.multiply(a, b)
+    fused = step.fused and step.freedoms.fma
+    if fused and fmt == FLOAT64:
+        result, overflow = step.rounded(fmt, Interval(iv.down(exact.lo), iv.up(exact.hi)))
+    else:
+        result, overflow = step.rounded(fmt, outer(fmt, exact), unrounded=fused)
+    sure = step.untouched(fmt, result)
+    if fused or step.freedoms.keeps_excess(fmt):
+        if iv.exact_in(fmt):
+            sure &= ~inexact(fmt, exact)
+        else:
+            sure &= product_error(a.lo, b.lo, exact.lo)
+    # an overflow that a fused operation does not make is a number beyond the format
+    return step.enclosed(result, step.tags(nan | overflow), sure)
+
+
+def _multiply(step: Step) -> Enclosure:
+    return product_of(step, step.operand(0), step.operand(1), step.node.inputs[0] == step.node.inputs[1])
+
+
+def _divide(step: Step) -> Enclosure:
+    fmt = step.dtype.float_format
+    a, b = step.operand(0), step.operand(1)
+    quotient, nan, zero = iv.divide(a, b)
+    wide = outer(fmt, quotient)
+    result, overflow = step.rounded(fmt, wide)
+    sure = step.untouched(fmt, result)
+    if step.freedoms.keeps_excess(fmt):
+        sure &= ~inexact(fmt, quotient)
+    through = step.freedoms.reciprocal
+    if through == "always" or (through == "constant" and step.constant[1]):
+        result = iv.hull(result, step.flushed(fmt, through_reciprocal(fmt, wide, b)))
+        sure &= power_of_two(b)
+    tag = step.tags(nan | overflow)
+    if (zero & ~sure).any():
+        reason = step.reason("unbounded", "the divisor may be zero")
+        tag = np.where(zero & (tag < 4), tag | np.uint32(reason << 2), tag)
+    return step.enclosed(result, tag, sure)
+
+
+def power_of_two(a: Interval) -> Mask:
+    """Where the interval is one number whose reciprocal is exact."""
+    significand, exponent = np.frexp(a.lo)
+    return np.asarray((a.lo == a.hi) & (np.abs(significand) == 0.5) & (np.abs(exponent) < 100))
+
+
+def through_reciprocal(fmt: Format, quotient: Interval, divisor: Interval) -> Interval:
+    """x * (1 / y), both operations rounded: at most two units and a half of the quotient away, where 1 / y is normal;
+    otherwise anything up to the quotient may be lost."""
+    known = iv.limits(fmt)
+    error = 2.5 * known.unit * np.maximum(np.abs(quotient.lo), np.abs(quotient.hi)) + known.step
+    result = Interval(iv.down(quotient.lo - error), iv.up(quotient.hi + error))
+    largest = np.maximum(np.abs(divisor.lo), np.abs(divisor.hi))
+    smallest = np.minimum(np.abs(divisor.lo), np.abs(divisor.hi))
+    lost = largest * known.tiny > 0.5
+    beyond = smallest * known.top < 2.0
+    lo = np.where(lost, np.minimum(result.lo, 0.0), np.where(beyond, -np.inf, result.lo))
+    hi = np.where(lost, np.maximum(result.hi, 0.0), np.where(beyond, np.inf, result.hi))
+    return iv.closed(lo, hi, quotient)
+
+
+def _fma(step: Step) -> Enclosure:
+    fmt = step.dtype.float_format
+    product, nan = iv.multiply(step.operand(0), step.operand(1))
+    exact = outer(fmt, product) if fmt != FLOAT64 else Interval(iv.down(product.lo), iv.up(product.hi))
+    if step.freedoms.fma:
+        rounded, _ = step.rounded(fmt, exact)
+        exact = iv.hull(exact, rounded)
+    total, more = iv.add(exact, step.operand(2))
+    result, overflow = step.rounded(fmt, Interval(iv.down(total.lo), iv.up(total.hi)))
+    sure = step.untouched(fmt, result)
+    if step.freedoms.fma or step.freedoms.keeps_excess(fmt):
+        sure &= power_of_two(step.operands[0].interval) | power_of_two(step.operands[1].interval)
+        if step.freedoms.keeps_excess(fmt):
+            sure &= False
+    return step.enclosed(result, step.tags(nan | more | overflow), sure)
+
+
+def _negate(step: Step) -> Enclosure:
+    return step.enclosed(iv.negative(step.operands[0].interval), step.tags(), step.all_sure())
+
+
+def _abs(step: Step) -> Enclosure:
+    a = step.operands[0].interval
+    lo, hi = np.abs(a.lo), np.abs(a.hi)
+    result = Interval(np.where(iv.has_zero(a), 0.0, np.minimum(lo, hi)), np.maximum(lo, hi))
+    return step.enclosed(result, step.tags(), step.all_sure())
+
+
+def _extremum(choose: Callable[[F64, F64], F64]) -> Rule:
+    def rule(step: Step) -> Enclosure:
+        a, b = step.operand(0), step.operand(1)
+        fmt = step.dtype.format
+        sure = step.all_sure() if fmt is None else step.untouched(fmt)
+        # where one operand is no number, the result is none
+        return step.enclosed(Interval(choose(a.lo, b.lo), choose(a.hi, b.hi)), step.tags(), sure)
+
+    return rule
+
+
+def stepwise(apply: Callable[[F64], F64], what: str) -> Rule:
+    """A function that is constant between its jumps, and monotone."""
+
+    def rule(step: Step) -> Enclosure:
+        a = step.operand(0)
+        result = Interval(apply(a.lo), apply(a.hi))
+        return step.enclosed(result, branched(step, result, what), step.untouched(step.dtype.float_format))
+
+    return rule
+
+
+def branched(step: Step, result: Interval, what: str) -> Tags:
+    """The operands' tags, with a reason where the ends differ, so that executions decide differently."""
+    tag = step.tags()
+    open = (result.lo != result.hi) & ~np.isnan(result.lo)
+    if open.any():
+        reason = np.uint32(step.reason("branch", what) << 2)
+        tag = np.where(open & (tag < 4), tag | reason, tag)
+    return np.asarray(tag)
+
+
+def _round_away(x: F64) -> F64:
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
+
+
+def _copysign(step: Step) -> Enclosure:
+    a, sign = step.operands[0].interval, step.operands[1]
+    size = Interval(
+        np.where(iv.has_zero(a), 0.0, np.minimum(np.abs(a.lo), np.abs(a.hi))), np.maximum(np.abs(a.lo), np.abs(a.hi))
+    )
+    known = certain_sign(sign)
+    lo = np.where(known > 0, size.lo, -size.hi)
+    hi = np.where(known < 0, -size.lo, size.hi)
+    result = Interval(lo, hi)
+    tag = step.tags()
+    open = known == 0
+    if open.any():
+        reason = np.uint32(step.reason("branch", "the sign of a number that may be zero") << 2)
+        tag = np.where(open & (tag < 4), tag | reason, tag)
+    return step.enclosed(result, tag, step.all_sure())
+
+
+def certain_sign(a: Enclosure) -> NDArray[np.int64]:
+    """1 or -1 where the sign bit is the same in every execution, otherwise 0."""
+    from tlir.floatlib.words import signs
+
+    own = np.where(signs(a.dtype.float_format, a.tensor.words), -1, 1)
+    return np.where(a.unsure, np.where(a.lo > 0, 1, np.where(a.hi < 0, -1, 0)), own)
+
+
+def _remainder(step: Step) -> Enclosure:
+    a, b = step.operand(0), step.operand(1)
+    quotient, nan, zero = iv.divide(a, b)
+    first, last = np.trunc(iv.down(quotient.lo)), np.trunc(iv.up(quotient.hi))
+    whole = (first == last) & np.isfinite(first) & (np.abs(first) < 2.0**52)
+    part, _ = iv.multiply(Interval(first, first), b)
+    exact, _ = iv.add(a, Interval(-iv.up(part.hi), -iv.down(part.lo)))
+    size = np.maximum(np.abs(b.lo), np.abs(b.hi))
+    most = np.minimum(size, np.maximum(np.abs(a.lo), np.abs(a.hi)))
+    lo = np.where(whole, iv.down(exact.lo), np.where(a.lo >= 0, 0.0, -most))
+    hi = np.where(whole, iv.up(exact.hi), np.where(a.hi <= 0, 0.0, most))
+    result = Interval(np.maximum(lo, np.where(a.lo >= 0, 0.0, -most)), np.minimum(hi, np.where(a.hi <= 0, 0.0, most)))
+    result = iv.closed(result.lo, result.hi, a, b)
+    tag = step.tags(nan | np.isinf(a.hi) | np.isinf(a.lo) | zero)
+    if (~whole).any():
+        reason = np.uint32(step.reason("branch", "the quotient may be on either side of an integer") << 2)
+        tag = np.where(~whole & (tag < 4), tag | reason, tag)
+    return step.enclosed(result, tag, step.untouched(step.dtype.float_format))
+
+
+def _next_after(step: Step) -> Enclosure:
+    fmt = step.dtype.float_format
+    a = step.operands[0].interval
+    return step.enclosed(Interval(a.lo - iv.ulp(fmt, a.lo), a.hi + iv.ulp(fmt, a.hi)), step.tags(), step.all_sure())
+
+
+def _is_finite(step: Step) -> Enclosure:
+    operand = step.operands[0].stored()
+    top = iv.limits(step.dtype.float_format).top
+    yes = (operand.lo >= -top) & (operand.hi <= top) & ~operand.nan
+    no = np.isnan(operand.lo) | (operand.lo > top) | (operand.hi < -top)
+    result = Interval(np.where(yes, 1.0, 0.0), np.where(no, 0.0, 1.0))
+    tag = branched(step, result, "a number that may be infinite")
+    return step.enclosed(result, tag & ~np.uint32(1), ~operand.unsure | yes | no)
+
+
+def _integer_pow(step: Step) -> Enclosure:
+    exponent, fmt = step.attr("exponent"), step.dtype.float_format
+    if exponent == 0:
+        return step.sure()
+    if exponent == 1:
+        return step.enclosed(step.operand(0), step.tags(), step.untouched(fmt))
+    if exponent == 2:
+        return product_of(step, step.operand(0), step.operand(0), True)
+    a, known = step.operand(0), iv.limits(fmt)
+    size = abs(exponent)
+    ends = [iv.widened(Interval(x, x)) for x in (np.power(np.abs(a.lo), size), np.power(np.abs(a.hi), size))]
+    even = Interval(
+        np.where(iv.has_zero(a), 0.0, np.minimum(ends[0].lo, ends[1].lo)), np.maximum(ends[0].hi, ends[1].hi)
+    )
+    if size % 2:
+        low, high = np.sign(a.lo), np.sign(a.hi)
+        even = Interval(
+            np.where(low < 0, -ends[0].hi, ends[0].lo * (low > 0)), np.where(high < 0, -ends[1].lo, ends[1].hi)
+        )
+    nan = np.zeros(a.lo.shape, np.bool_)
+    # |n| - 1 products, in whatever schedule or by a power function, each wrong by at most one unit
+    error = (size + 1) * 2 * known.unit
+    power = iv.widened(even, error)
+    power = Interval(power.lo - 4 * known.step, power.hi + 4 * known.step)
+    if size % 2 == 0:
+        power = Interval(np.maximum(power.lo, 0.0), power.hi)
+    if exponent < 0:
+        small = iv.has_zero(power) | (np.minimum(np.abs(power.lo), np.abs(power.hi)) < 8 * known.tiny)
+        one = Interval(np.ones_like(power.lo), np.ones_like(power.hi))
+        quotient, nan, _ = iv.divide(one, power)
+        power = Interval(np.where(small, -np.inf, quotient.lo), np.where(small, np.inf, quotient.hi))
+        power = iv.widened(power, 2 * known.unit)
+    over = np.abs(power.hi) > known.top / 2
+    power = Interval(power.lo, np.where(over, np.inf, power.hi))
+    power = Interval(np.where(power.lo < -known.top / 2, -np.inf, power.lo), power.hi)
+    result, overflow = step.rounded(fmt, iv.closed(power.lo, power.hi, a))
+    strict = not step.freedoms.any
+    return step.enclosed(result, step.tags(nan | overflow), step.untouched(fmt) if strict else None)
+
+
+# ---- integers -------------------------------------------------------------------------------------------------------
+
+
+def whole(step: Step, result: Interval) -> Enclosure:
+    """Integers in an interval; any integer of the dtype where it reaches beyond, since integers wrap."""
+    return whole_of(step, result, step.tags(), step.all_sure())
+
+
+def whole_of(step: Step, result: Interval, tag: Tags, sure: Mask) -> Enclosure:
+    low, high = full_range(step.result.dtype)
+    outside = (result.lo < low) | (result.hi > high) | np.isnan(result.lo) | np.isnan(result.hi)
+    lo, hi = np.where(outside, low, result.lo), np.where(outside, high, result.hi)
+    return step.enclosed(Interval(lo, hi), tag, sure)
+
+
+def integers_of(apply: Callable[[Interval, Interval], Interval]) -> Rule:
+    def rule(step: Step) -> Enclosure:
+        result = apply(step.operands[0].interval, step.operands[-1].interval)
+        return whole(step, Interval(iv.down(result.lo), iv.up(result.hi)) if step.dtype.bits > 26 else result)
+
+    return rule
+
+
+def any_integer(step: Step) -> Enclosure:
+    """Any integer of the dtype, unless every operand of the element is sure."""
+    low, high = full_range(step.result.dtype)
+    shape = step.result.shape
+    return step.enclosed(Interval(np.full(shape, low), np.full(shape, high)), step.tags(), step.all_sure())
+
+
+def _integer_sign(step: Step) -> Enclosure:
+    a = step.operands[0].interval
+    return step.enclosed(Interval(np.sign(a.lo), np.sign(a.hi)), step.tags(), step.all_sure())
+
+
+_max = _extremum(np.maximum)
+_min = _extremum(np.minimum)
+
+RULES: dict[str, Rule] = {
+    "add": by_kind(_add, integers_of(lambda a, b: iv.add(a, b)[0])),
+    "subtract": by_kind(_subtract, integers_of(lambda a, b: iv.add(a, iv.negative(b))[0])),
+    "multiply": by_kind(_multiply, integers_of(lambda a, b: iv.multiply(a, b)[0]), complex_multiply),
+    "divide": by_kind(_divide, any_integer, complex_divide),
+    "remainder": by_kind(_remainder, any_integer),
+    "maximum": by_kind(_max, _max, None, _max),
+    "minimum": by_kind(_min, _min, None, _min),
+    "fma": _fma,
+    "negate": by_kind(_negate, integers_of(lambda a, _: iv.negative(a))),
+    "abs": by_kind(_abs, _abs, complex_norm),
+    "sign": by_kind(stepwise(np.sign, "the sign of a number that may be zero"), _integer_sign, normwise("sign")),
+    "copysign": _copysign,
+    "floor": stepwise(np.floor, "rounding to an integer"),
+    "ceil": stepwise(np.ceil, "rounding to an integer"),
+    "trunc": stepwise(np.trunc, "rounding to an integer"),
+    "round_nearest_even": stepwise(np.rint, "rounding to an integer"),
+    "round_nearest_afz": stepwise(_round_away, "rounding to an integer"),
+    "sqrt": by_kind(function("sqrt"), None, normwise("sqrt")),
+    "next_after": _next_after,
+    "is_finite": _is_finite,
+    "integer_pow": by_kind(_integer_pow, any_integer, normwise("integer_pow")),
+}

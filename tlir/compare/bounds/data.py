@@ -1,0 +1,135 @@
+"""Bounds of constants and conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tlir.compare.bounds import intervals as iv
+from tlir.compare.bounds.arithmetic import branched, whole
+from tlir.compare.bounds.enclosure import NAN, UNSURE, Enclosure, certain
+from tlir.compare.bounds.intervals import FLOAT64, Interval
+from tlir.compare.bounds.movement import EVALUATORS, held
+from tlir.compare.bounds.step import Step, full_range
+from tlir.ir.types import NAMED
+
+Rule = Callable[[Step], Enclosure]
+
+
+def _convert(step: Step) -> Enclosure:
+    source, target = step.dtype, step.result.dtype
+    operand = step.operands[0]
+    if operand.all_sure and not (step.freedoms.flush and source.format is not None):
+        return step.sure()
+    if source.is_complex and not target.is_complex:
+        real = Enclosure(operand.tensor, operand.lo[..., 0], operand.hi[..., 0], operand.tag[..., 0])
+        if target.is_bool:
+            return step.unknown("the truth of a complex number")
+        return _real(step, real)
+    if target.is_complex and not source.is_complex:
+        real = _real(step, operand, part=True)
+        zero = np.zeros_like(real.lo)
+        return Enclosure(
+            step.result,
+            np.stack((real.lo, zero), -1),
+            np.stack((real.hi, zero), -1),
+            np.stack((real.tag, np.zeros_like(real.tag)), -1),
+        )
+    return _real(step, operand)
+
+
+def _real(step: Step, operand: Enclosure, part: bool = False) -> Enclosure:
+    """Real numbers, or parts, converted each by itself."""
+    source, target = operand.dtype.component, step.result.dtype.component
+    a = operand.interval
+    if source.format is not None:
+        a = step.flushed(source.float_format, a)
+    tag = operand.tag
+    sure = (tag & UNSURE) == 0
+    if source.format is not None and step.freedoms.flush:
+        sure = sure & ~step.subnormal(source.float_format, operand.interval)
+    if target.format is not None:
+        fmt = target.float_format
+        result = Interval(iv.nearest(fmt, a.lo), iv.nearest(fmt, a.hi))
+        if not iv.in_float64(fmt) or source.bits > 53:
+            result = iv.widened(result, 2.0**-52)
+        nan = ~np.isfinite(result.lo) | ~np.isfinite(result.hi) if not fmt.infinities else np.zeros(a.lo.shape, bool)
+        result = step.flushed(fmt, result)
+        if step.freedoms.flush:
+            sure = sure & ~step.subnormal(fmt, result)
+        tag = np.where(nan, tag | NAN, tag)
+        if part:
+            known = certain(step.result)
+            lo, hi = np.where(sure, known.lo[..., 0], result.lo), np.where(sure, known.hi[..., 0], result.hi)
+            return Enclosure(operand.tensor, lo, hi, np.where(sure, tag, tag | UNSURE).astype(np.uint32))
+        return step.enclosed(result, tag, sure)
+    if target.is_bool:
+        yes = (a.lo > 0) | (a.hi < 0) | np.isnan(a.lo)
+        no = (a.lo == 0) & (a.hi == 0) & ~operand.nan
+        result = Interval(np.where(yes, 1.0, 0.0), np.where(no, 0.0, 1.0))
+        return step.enclosed(result, branched(step, result, "whether a number is zero") & ~NAN, sure)
+    if source.format is None:
+        return whole(step, a)
+    result = Interval(np.trunc(a.lo), np.trunc(a.hi))
+    low, high = full_range(target)
+    outside = (result.lo < low) | (result.hi > high) | operand.nan | np.isnan(result.lo)
+    if step.attr("out_of_range") == "saturate":
+        lo, hi = np.clip(result.lo, low, high), np.clip(result.hi, low, high)
+        lo, hi = np.where(operand.nan, np.fmin(lo, 0.0), lo), np.where(operand.nan, np.fmax(hi, 0.0), hi)
+        result = Interval(np.where(np.isnan(lo), 0.0, lo), np.where(np.isnan(hi), 0.0, hi))
+    else:
+        result = Interval(np.where(outside, low, result.lo), np.where(outside, high, result.hi))
+    return step.enclosed(result, branched(step, result, "rounding to an integer") & ~NAN, sure)
+
+
+def _bitcast(step: Step) -> Enclosure:
+    operand = step.operands[0]
+    if operand.all_sure:
+        return step.sure()
+    source, target = step.dtype, step.result.dtype
+    unsure = operand.unsure
+    if source.bits > target.bits:
+        unsure = np.broadcast_to(unsure[..., np.newaxis], step.result.shape)
+    elif source.bits < target.bits:
+        unsure = np.asarray(unsure.any(axis=-1))
+    return step.anything("the bits of a number that is not sure", where=unsure)
+
+
+def _reduce_precision(step: Step) -> Enclosure:
+    fmt = step.dtype.float_format
+    a = step.operand(0)
+    if not iv.in_float64(fmt):
+        return step.unknown("reduce_precision of a format that float64 does not contain")
+    exponent_bits = step.attr("exponent_bits")
+    # the format's own range, in which subnormals stay, is not float64's
+    attrs = {"exponent_bits": exponent_bits if exponent_bits < fmt.exponent_bits else FLOAT64.exponent_bits}
+    ends = [_evaluated(step, end, attrs) for end in a]
+    if not fmt.infinities:
+        return step.unknown("reduce_precision of a format without infinities")
+    result = Interval(ends[0], ends[1])
+    result = step.flushed(fmt, Interval(iv.nearest(fmt, result.lo), iv.nearest(fmt, result.hi)))
+    return step.enclosed(result, step.tags(), step.untouched(fmt, result))
+
+
+def _evaluated(step: Step, values: iv.F64, attrs: dict[str, int]) -> iv.F64:
+    from dataclasses import replace
+
+    from tlir.backends.reference.invocation import Invocation
+
+    tensor = held(np.ascontiguousarray(values), step.result.shape, NAMED["float64"], "lo")
+    node = replace(step.node, attrs={**step.node.attrs, **attrs}, types=(tensor.type,))
+    return np.ascontiguousarray(EVALUATORS["reduce_precision"](Invocation(node, (tensor,)))).view(np.float64)
+
+
+def _sure(step: Step) -> Enclosure:
+    return step.sure()
+
+
+RULES: dict[str, Rule] = {
+    "constant": _sure,
+    "iota": _sure,
+    "convert": _convert,
+    "bitcast_convert": _bitcast,
+    "reduce_precision": _reduce_precision,
+}

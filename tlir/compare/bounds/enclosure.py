@@ -1,0 +1,231 @@
+"""What every permitted execution may give at each element of a value, beside what the reference gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlir.backends.reference import integers
+from tlir.compare.bounds.intervals import F64, Interval, Mask, above, below, in_float64, limits, nearest, up
+from tlir.errors import Source
+from tlir.floatlib import words as layout
+from tlir.floatlib.arrays import convert
+from tlir.floatlib.format import FORMATS, Format
+from tlir.ir.tensor import Tensor
+from tlir.ir.types import DType
+
+Tags = NDArray[np.uint32]
+FLOAT64 = FORMATS["float64"]
+
+NAN = np.uint32(1)
+UNSURE = np.uint32(2)
+SHIFT = np.uint32(2)
+"""Above the two flags, a tag has the number of a reason."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why elements are not decided: ``kind`` is "branch" (a decision that permitted executions make differently) or
+    "unbounded" (nothing is known of how far they differ)."""
+
+    kind: str
+    text: str
+    node: str
+    source: Source | None = None
+
+    def __str__(self) -> str:
+        return f"{self.text} (node {self.node})"
+
+
+@dataclass
+class Reasons:
+    """The reasons met during a propagation, by number from 1."""
+
+    entries: list[Reason] = field(default_factory=list)
+    _known: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+    def number(self, reason: Reason) -> int:
+        key = (reason.kind, reason.text, reason.node)
+        if key not in self._known:
+            self.entries.append(reason)
+            self._known[key] = len(self.entries)
+        return self._known[key]
+
+    def __getitem__(self, number: int) -> Reason:
+        return self.entries[number - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosure:
+    """``lo`` and ``hi`` are float64 arrays of the tensor's shape (with a last axis of two for complex numbers): every
+    permitted execution's value lies between them, ends included; both are NaN where it cannot be a number. The flag
+    ``NAN`` of ``tag`` says that it may be a NaN. Without ``UNSURE`` it is the reference's word in every execution (any
+    NaN for a NaN); the ends of wide integers and formats are then rounded outward.
+
+    Before it is stored in its own format a value may be kept in a wider one, so ends need not be numbers of it:
+    ``stored`` rounds them.
+    """
+
+    tensor: Tensor
+    lo: F64
+    hi: F64
+    tag: Tags
+
+    @property
+    def dtype(self) -> DType:
+        return self.tensor.dtype
+
+    @property
+    def interval(self) -> Interval:
+        return Interval(self.lo, self.hi)
+
+    @cached_property
+    def all_sure(self) -> bool:
+        """Every element is the reference's word in every permitted execution."""
+        return not (self.tag & UNSURE).any()
+
+    @property
+    def unsure(self) -> Mask:
+        return (self.tag & UNSURE) != 0
+
+    @property
+    def nan(self) -> Mask:
+        return (self.tag & NAN) != 0
+
+    @property
+    def reasons(self) -> Tags:
+        """The number of the reason why an element is not decided, 0 where there is none."""
+        return self.tag >> SHIFT
+
+    @property
+    def values(self) -> Interval:
+        """The reference's own values, equal ends where float64 has them."""
+        return values_of(self.tensor)
+
+    @cached_property
+    def radius(self) -> F64:
+        """The largest distance of a permitted value from the reference's, rounded up; 0 where it is sure, infinite
+        where a NaN or infinity is possible that the reference does not give."""
+        values = self.values
+        with np.errstate(all="ignore"):
+            distance = np.maximum(up(self.hi - values.lo), up(values.hi - self.lo))
+        distance = np.where((self.lo == self.hi) & (values.lo == self.lo), 0.0, distance)
+        own_nan = np.isnan(values.lo)
+        distance = np.where(own_nan | np.isnan(distance), np.where(own_nan & np.isnan(self.lo), 0.0, np.inf), distance)
+        distance = np.where(self.nan & ~own_nan, np.inf, distance)
+        return np.where(self.unsure, distance, 0.0)
+
+    def stored(self) -> Enclosure:
+        """The enclosure of the values as words of their own format."""
+        if self.dtype.format is None or self.all_sure:
+            return self
+        lo, hi, nan = stored(self.dtype.float_format, self.interval)
+        tag = np.where(nan & self.unsure, self.tag | NAN, self.tag)
+        return Enclosure(self.tensor, np.where(self.unsure, lo, self.lo), np.where(self.unsure, hi, self.hi), tag)
+
+    def contains(self, other: Tensor) -> Mask:
+        """Which elements (parts, of complex numbers) of a tensor of the same type a permitted execution may give."""
+        kept = self.stored()
+        theirs = values_of(other)
+        nan = np.isnan(theirs.lo)
+        with np.errstate(all="ignore"):
+            inside = (theirs.hi >= kept.lo) & (theirs.lo <= kept.hi)
+        inside = np.where(nan, kept.nan, inside)
+        return np.where(kept.unsure, inside, same_value(self.tensor, other))
+
+
+def stored(fmt: Format, a: Interval) -> tuple[F64, F64, Mask]:
+    """Ends rounded to a format, and where a value beyond a format without infinities becomes a NaN."""
+    lo, hi = nearest(fmt, a.lo), nearest(fmt, a.hi)
+    nan = np.zeros(lo.shape, np.bool_)
+    if not fmt.infinities:
+        beyond = np.isinf(lo) | np.isinf(hi)
+        if beyond.any():
+            top = limits(fmt).top
+            lo = np.where(beyond, np.fmax(np.fmin(lo, top), -top), lo)
+            hi = np.where(beyond, np.fmax(np.fmin(hi, top), -top), hi)
+            nan = beyond if fmt.has_nan else nan
+    return lo, hi, nan
+
+
+def same_value(a: Tensor, b: Tensor) -> Mask:
+    """Which parts have equal words, or are both NaN, or both zero."""
+    dtype = a.dtype
+    if dtype.format is None:
+        return np.asarray(a.words == b.words)
+    fmt = dtype.float_format
+    both_nan = layout.is_nan(fmt, a.words) & layout.is_nan(fmt, b.words)
+    both_zero = layout.is_zero(fmt, a.words) & layout.is_zero(fmt, b.words)
+    return np.asarray(layout.equal(fmt, a.words, b.words) | both_nan | both_zero)
+
+
+def values_of(tensor: Tensor) -> Interval:
+    """The numbers that the words stand for, rounded outward where float64 does not have them; NaN for NaN."""
+    dtype = tensor.dtype
+    if dtype.is_bool:
+        values = tensor.words.astype(np.float64)
+        return Interval(values, values)
+    if dtype.is_integer:
+        whole = integers.to_values(dtype, tensor.words)
+        values = whole.astype(np.float64)
+        if dtype.bits <= 53:
+            return Interval(values, values)
+        rounded = np.abs(values) >= 2.0**53
+        return Interval(
+            np.where(rounded, np.nextafter(values, -np.inf), values),
+            np.where(rounded, np.nextafter(values, np.inf), values),
+        )
+    fmt = dtype.float_format
+    if fmt == FLOAT64:
+        values = tensor.words.view(np.float64)
+    elif dtype.component.name == "float32":
+        values = tensor.words.view(np.float32).astype(np.float64)
+    elif dtype.component.name == "float16":
+        values = tensor.words.view(np.float16).astype(np.float64)
+    else:
+        words = convert(fmt, FLOAT64, np.asarray(tensor.words, order="C"))
+        values = np.asarray(words).view(np.float64)
+    if in_float64(fmt):
+        return Interval(values, values)
+    return _outward(fmt, tensor, values)
+
+
+def _outward(fmt: Format, tensor: Tensor, values: F64) -> Interval:
+    """Ends around numbers that float64 may not have. A word converted back tells whether it was exact."""
+    back = convert(FLOAT64, fmt, np.asarray(values, order="C").view(np.uint64))
+    exact = layout.equal(fmt, np.asarray(back), tensor.words) | np.isnan(values)
+    return Interval(
+        np.where(exact, values, np.nextafter(values, -np.inf)), np.where(exact, values, np.nextafter(values, np.inf))
+    )
+
+
+def certain(tensor: Tensor) -> Enclosure:
+    """The enclosure of a value that every execution has."""
+    values = values_of(tensor)
+    nan = np.isnan(values.lo)
+    tag: Tags = np.where(nan, NAN, np.uint32(0)) if nan.any() else np.broadcast_to(np.uint32(0), values.lo.shape)
+    return Enclosure(tensor, values.lo, values.hi, tag)
+
+
+def merged_tags(tags: Sequence[Tags]) -> Tags:
+    """Flags of any operand, and the first reason that there is."""
+    result = tags[0]
+    for tag in tags[1:]:
+        if tag is result:
+            continue
+        flags = (result | tag) & (NAN | UNSURE)
+        if (result > 3).any() or (tag > 3).any():
+            first = np.where(result > 3, result, tag)
+            result = (first & ~(NAN | UNSURE)) | flags
+        else:
+            result = flags
+    return np.asarray(result, np.uint32)
+
+
+def inward(fmt: Format, a: Interval) -> Interval:
+    """The ends moved to numbers of the format between them, where values are such numbers."""
+    return Interval(above(fmt, a.lo), below(fmt, a.hi))

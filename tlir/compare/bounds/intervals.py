@@ -1,0 +1,213 @@
+"""Interval arithmetic on float64 arrays, outward: the real numbers that a value may be.
+
+An interval is a pair of arrays ``(lo, hi)``; infinite ends are values that may be reached. ``lo`` and ``hi`` are NaN
+where no number is possible, only a NaN. Functions that may give NaN also return where.
+
+``nearest``, ``above`` and ``below`` round to a format of at most 53 bits of precision. Rounding to nearest is monotone,
+so the result of a correctly rounded operation lies between the roundings of the two ends, exactly.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlir.floatlib.arrays import convert
+from tlir.floatlib.format import FORMATS, Format
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+FLOAT64 = FORMATS["float64"]
+FLOAT32 = FORMATS["float32"]
+FLOAT16 = FORMATS["float16"]
+
+U64 = 2.0**-53
+_WIDE = 2.0**-49
+"""Relative error that float64 functions of NumPy and the C library stay below (their documentation says 4 units)."""
+
+
+class Interval(NamedTuple):
+    lo: F64
+    hi: F64
+
+
+class Limits(NamedTuple):
+    """``unit`` is half the distance from 1 to the next number; ``tiny`` the smallest normal number, ``step`` the
+    smallest distance between two numbers, ``top`` the largest finite number: all as float64, outward where the format
+    has more."""
+
+    unit: float
+    tiny: float
+    step: float
+    top: float
+    precision: int
+    emin: int
+
+
+@lru_cache(maxsize=64)
+def limits(fmt: Format) -> Limits:
+    def power(exponent: int) -> float:
+        return float(np.ldexp(1.0, max(exponent, -1074))) if exponent <= 1023 else np.inf
+
+    top = np.inf
+    if fmt.emax <= 1023:
+        _, significand, exponent = fmt.decode(fmt.max_finite)
+        spare = significand.bit_length() - 53
+        if spare > 0:
+            significand, exponent = (significand >> spare) + 1, exponent + spare
+        top = float(significand) * 2.0**exponent
+    return Limits(
+        power(-fmt.precision), power(fmt.emin), power(fmt.emin - fmt.fraction_bits), top, fmt.precision, fmt.emin
+    )
+
+
+def in_float64(fmt: Format) -> bool:
+    """Whether every number of the format is one of float64."""
+    return fmt.precision <= 53 and fmt.emax <= 1023 and fmt.emin - fmt.fraction_bits >= -1074
+
+
+def up(x: F64) -> F64:
+    """The next number above: what a float64 result rounded to nearest is certainly below."""
+    return np.nextafter(x, np.inf)
+
+
+def down(x: F64) -> F64:
+    return np.nextafter(x, -np.inf)
+
+
+def ulp(fmt: Format, x: F64) -> F64:
+    """The distance of the format's numbers at the magnitude of x; infinite for infinities."""
+    known = limits(fmt)
+    _, exponent = np.frexp(x)
+    result = np.ldexp(1.0, np.maximum(exponent, known.emin + 1) - known.precision)
+    return np.where(np.isinf(x), np.inf, result)
+
+
+def _scaled(fmt: Format, x: F64, round: Any) -> F64:
+    """x rounded by ``round`` to a multiple of the format's unit there, with an unbounded exponent above."""
+    known = limits(fmt)
+    _, exponent = np.frexp(np.where(np.isfinite(x), x, 0.0))
+    place = np.maximum(exponent, known.emin + 1) - known.precision
+    result: F64 = np.ldexp(round(np.ldexp(x, -place)), place)
+    return np.where(np.isfinite(x), result, x)
+
+
+def _regular(fmt: Format) -> bool:
+    return fmt.subnormals and fmt.signed
+
+
+def nearest(fmt: Format, x: F64) -> F64:
+    """Each number rounded to nearest even; infinite beyond the format's range, also where it has no infinities. The
+    number itself in a format wider than float64."""
+    if fmt == FLOAT64 or not in_float64(fmt):
+        return x
+    if fmt == FLOAT32:
+        return x.astype(np.float32).astype(np.float64)
+    if fmt == FLOAT16:
+        return x.astype(np.float16).astype(np.float64)
+    if not _regular(fmt):
+        words = convert(FLOAT64, fmt, np.asarray(x, order="C").view(np.uint64))
+        return np.asarray(convert(fmt, FLOAT64, words)).view(np.float64)
+    result = _scaled(fmt, x, np.rint)
+    return np.where(np.abs(result) > limits(fmt).top, np.copysign(np.inf, result), result)
+
+
+def above(fmt: Format, x: F64) -> F64:
+    """The least number of the format that is not below x: an end that is a number of the format where values are."""
+    if fmt == FLOAT64 or not in_float64(fmt) or not _regular(fmt):
+        return x
+    result = _scaled(fmt, x, np.ceil)
+    return np.where(result > limits(fmt).top, np.inf, result)
+
+
+def below(fmt: Format, x: F64) -> F64:
+    """The greatest number of the format that is not above x."""
+    return -above(fmt, -x)
+
+
+def exact_in(fmt: Format) -> bool:
+    """Whether float64 holds sums and products of two numbers of the format without an error that matters."""
+    return fmt.precision <= 24
+
+
+# ---- operations: the exact results of all operands, rounded outward -------------------------------------------------
+
+
+def closed(lo: F64, hi: F64, *operands: Interval) -> Interval:
+    """Ends that came out as NaN, as of inf - inf, made infinite, except where an operand is no number at all."""
+    bad_lo, bad_hi = np.isnan(lo), np.isnan(hi)
+    if not (bad_lo.any() or bad_hi.any()):
+        return Interval(lo, hi)
+    empty = np.zeros(lo.shape, np.bool_)
+    for operand in operands:
+        empty = empty | np.isnan(operand.lo)
+    return Interval(
+        np.where(empty, np.nan, np.where(bad_lo, -np.inf, lo)), np.where(empty, np.nan, np.where(bad_hi, np.inf, hi))
+    )
+
+
+def add(a: Interval, b: Interval) -> tuple[Interval, Mask]:
+    """Ends rounded to nearest: the caller widens them where that matters."""
+    nan = ((a.hi == np.inf) & (b.lo == -np.inf)) | ((a.lo == -np.inf) & (b.hi == np.inf))
+    return closed(a.lo + b.lo, a.hi + b.hi, a, b), nan
+
+
+def negative(a: Interval) -> Interval:
+    return Interval(-a.hi, -a.lo)
+
+
+def has_zero(a: Interval) -> Mask:
+    return np.asarray((a.lo <= 0) & (a.hi >= 0))
+
+
+def has_infinity(a: Interval) -> Mask:
+    return np.isinf(a.lo) | np.isinf(a.hi)
+
+
+def multiply(a: Interval, b: Interval) -> tuple[Interval, Mask]:
+    corners = [a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi]
+    nan = (has_zero(a) & has_infinity(b)) | (has_zero(b) & has_infinity(a))
+    if nan.any():
+        empty = np.isnan(a.lo) | np.isnan(b.lo)
+        corners = [np.where(np.isnan(corner) & ~empty, 0.0, corner) for corner in corners]
+    lo = np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
+    hi = np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
+    return Interval(lo, hi), nan
+
+
+def square(a: Interval) -> Interval:
+    lo, hi = a.lo * a.lo, a.hi * a.hi
+    return Interval(np.where(has_zero(a), 0.0, np.minimum(lo, hi)), np.maximum(lo, hi))
+
+
+def divide(a: Interval, b: Interval) -> tuple[Interval, Mask, Mask]:
+    """The quotients; where a NaN is possible; where the divisor may be zero, so that nothing is known."""
+    zero = has_zero(b)
+    safe = Interval(np.where(zero, 1.0, b.lo), np.where(zero, 1.0, b.hi))
+    corners = [a.lo / safe.lo, a.lo / safe.hi, a.hi / safe.lo, a.hi / safe.hi]
+    nan = (has_infinity(a) & has_infinity(b)) | (zero & has_zero(a))
+    empty = np.isnan(a.lo) | np.isnan(b.lo)
+    corners = [np.where(np.isnan(corner) & ~empty, 0.0, corner) for corner in corners]
+    lo = np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
+    hi = np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
+    # of inf / inf, what finite dividends and divisors near the ends give lies between 0 and infinity
+    wide = has_infinity(a) & has_infinity(b)
+    lo = np.where((zero | wide) & ~empty, -np.inf, lo)
+    hi = np.where((zero | wide) & ~empty, np.inf, hi)
+    return Interval(lo, hi), nan, np.asarray(zero & ~empty)
+
+
+def widened(a: Interval, relative: float = _WIDE) -> Interval:
+    """Ends moved outward by a relative error and by the smallest number, but those that are zero or infinite stay."""
+    fixed_lo, fixed_hi = (a.lo == 0) | np.isinf(a.lo), (a.hi == 0) | np.isinf(a.hi)
+    lo = np.where(fixed_lo, a.lo, down(a.lo - np.abs(a.lo) * relative))
+    hi = np.where(fixed_hi, a.hi, up(a.hi + np.abs(a.hi) * relative))
+    return Interval(lo, hi)
+
+
+def hull(a: Interval, b: Interval) -> Interval:
+    """The smallest interval around both; an empty one adds nothing."""
+    return Interval(np.fmin(a.lo, b.lo), np.fmax(a.hi, b.hi))

@@ -1,0 +1,211 @@
+"""What an execution may do differently from the written program, as named policies.
+
+A policy names freedoms. ``resolve`` makes them definite for what recorded the outputs: the frontend's accuracy table,
+whether it flushes subnormal numbers, and whether it compiled the graph.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tlir.errors import ArtifactError, UsageError
+from tlir.floatlib.format import FORMATS, Format
+from tlir.ir.graph import Producer
+
+TABLE = Path(__file__).with_name("accuracy.toml")
+"""The accuracy of the frontends' elementary functions, which can be edited or replaced."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Largest errors of elementary functions, in units in the last place of the exact value.
+
+    ``ulps`` maps (function, dtype name) to ``(ulps, floor)``: the unit is that of max(|exact|, floor). ``default`` is
+    taken for functions that are not named. Formats narrower than float32 are computed in float32 and rounded once.
+    """
+
+    source: str
+    ulps: Mapping[tuple[str, str], tuple[float, float]]
+    default: float
+
+    def of(self, function: str, dtype: str) -> tuple[float, float]:
+        return self.ulps.get((function, dtype), (self.default, 0.0))
+
+
+@dataclass(frozen=True)
+class Policy:
+    """``order``: sums and products of many terms in any order and grouping. ``fma``: a product may be added without
+    being rounded. ``accuracy``: elementary functions as accurate as the frontend's table says (correctly rounded
+    otherwise). ``flush``: subnormal numbers may be taken as zero where the frontend does so. ``excess``: results in
+    formats narrower than float32 may be kept in float32 until they are converted or returned. ``reciprocal``: x / y
+    may be x * (1 / y): "never", "compiled" (for a constant y, in compiled outputs) or "always"."""
+
+    name: str
+    meaning: str
+    order: bool = True
+    fma: bool = True
+    accuracy: bool = True
+    flush: bool = True
+    excess: bool = True
+    reciprocal: str = "compiled"
+    margin: float = 1.0
+    """By what the table's ulps are multiplied."""
+
+
+POLICIES: dict[str, Policy] = {
+    policy.name: policy
+    for policy in (
+        Policy(
+            "strict",
+            "the written order, every operation rounded once to nearest even",
+            order=False,
+            fma=False,
+            accuracy=False,
+            flush=False,
+            excess=False,
+            reciprocal="never",
+        ),
+        Policy(
+            "reorder",
+            "any order and grouping of sums and products, with or without fused multiply-add; else as strict",
+            accuracy=False,
+            flush=False,
+            excess=False,
+            reciprocal="never",
+        ),
+        Policy(
+            "frontend",
+            "any order, fused multiply-add, the frontend's accuracy of elementary functions, its treatment of "
+            "subnormal numbers, float16 and narrower results kept in float32, division by a constant through its "
+            "reciprocal in compiled outputs",
+        ),
+        Policy(
+            "loose",
+            "as frontend, with elementary functions of twice the error, any division through a reciprocal, and "
+            "subnormal numbers flushed or kept whatever the frontend is",
+            reciprocal="always",
+            margin=2.0,
+        ),
+    )
+}
+DEFAULT_POLICY = "frontend"
+
+
+@dataclass(frozen=True)
+class Freedoms:
+    """A policy made definite. ``accuracy`` is None where elementary functions are correctly rounded."""
+
+    policy: str
+    order: bool
+    fma: bool
+    accuracy: Accuracy | None
+    margin: float
+    flush: bool
+    excess: bool
+    reciprocal: str
+    """ "never", "constant" or "always"."""
+
+    def __str__(self) -> str:
+        """The policy and what it permits here, in one line."""
+        parts = ["any order" if self.order else "the written order"]
+        if self.fma:
+            parts.append("fused multiply-add")
+        if self.accuracy is None:
+            parts.append("correctly rounded functions")
+        else:
+            factor = f" times {self.margin:g}" if self.margin != 1 else ""
+            parts.append(f"functions as accurate as {self.accuracy.source}{factor}")
+        if self.flush:
+            parts.append("subnormals flushed or kept")
+        if self.excess:
+            parts.append("narrow results kept in float32")
+        if self.reciprocal != "never":
+            parts.append(f"division by a {'constant' if self.reciprocal == 'constant' else 'value'} as a product")
+        return f"{self.policy}: {', '.join(parts)}"
+
+    @property
+    def any(self) -> bool:
+        """Whether something is permitted at all."""
+        return self.order or self.fma or self.accuracy is not None or self.flush or self.excess
+
+    def in_written_order(self) -> Freedoms:
+        """The same without another order, fused operations, wider intermediates and reciprocals: what is left is other
+        rounding inside elementary functions, and subnormals."""
+        return replace(self, order=False, fma=False, excess=False, reciprocal="never")
+
+    def ulps(self, function: str, fmt: Format) -> tuple[Format, float, float]:
+        """The format in which a function is computed, and the largest error in its units in the last place, at values
+        from ``floor`` up in magnitude. An error of 0.5 is correct rounding."""
+        if self.accuracy is None:
+            return fmt, 0.5, 0.0
+        inner = FORMATS["float32"] if fmt.precision < 24 and fmt.emax <= 127 else fmt
+        ulps, floor = self.accuracy.of(function, "float32" if inner.precision <= 24 else "float64")
+        return inner, max(0.5, ulps * self.margin), floor
+
+    def keeps_excess(self, fmt: Format) -> bool:
+        """Whether results in this format may stay in float32."""
+        return self.excess and fmt.precision < 24
+
+
+def resolve(policy: str = DEFAULT_POLICY, producer: Producer | None = None, table: Path | None = None) -> Freedoms:
+    """The freedoms of a named policy for outputs that ``producer`` recorded; ``table`` replaces the accuracy table.
+
+    Raises UsageError TL0901 for a name that is none, and ArtifactError TL0701 for a table that cannot be read.
+    """
+    if policy not in POLICIES:
+        raise UsageError("TL0901", f"there is no policy {policy!r}", hint="the policies are " + ", ".join(POLICIES))
+    chosen = POLICIES[policy]
+    frontend = producer.frontend if producer else ""
+    version = producer.frontend_version if producer else ""
+    section = _section(_read(table or TABLE), frontend, version)
+    accuracy = _accuracy(section) if chosen.accuracy else None
+    reciprocal = chosen.reciprocal
+    if reciprocal == "compiled":
+        reciprocal = "constant" if producer and producer.outputs == "compiled" else "never"
+    return Freedoms(
+        policy=chosen.name,
+        order=chosen.order,
+        fma=chosen.fma,
+        accuracy=accuracy,
+        margin=chosen.margin,
+        flush=chosen.flush and (policy == "loose" or bool(section["flushes_subnormals"])),
+        excess=chosen.excess,
+        reciprocal=reciprocal,
+    )
+
+
+def _section(table: list[dict[str, Any]], frontend: str, version: str) -> dict[str, Any]:
+    """The first section of that frontend whose version is a prefix of the one given; the last one is for all others."""
+    for section in table:
+        if section["frontend"] == frontend and any(version.startswith(prefix) for prefix in section["versions"]):
+            return section
+    return table[-1]
+
+
+def _accuracy(section: Mapping[str, Any]) -> Accuracy:
+    ulps = {}
+    for dtype in ("float32", "float64"):
+        for function, entry in section[dtype].items():
+            pair = entry if isinstance(entry, list) else [entry, 0.0]
+            ulps[function, dtype] = (float(pair[0]), float(pair[1]))
+    return Accuracy(section["name"], ulps, float(section["default"]))
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path) -> list[dict[str, Any]]:
+    try:
+        sections: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["table"]
+        for section in sections:
+            _accuracy(section)
+            if not isinstance(section["flushes_subnormals"], bool) or not isinstance(section["versions"], list):
+                raise TypeError("flushes_subnormals is true or false, versions a list")
+        if not sections:
+            raise KeyError("table")
+    except (OSError, KeyError, TypeError, ValueError, IndexError) as error:
+        raise ArtifactError("TL0701", f"the accuracy table {path} cannot be read: {error}") from error
+    return sections

@@ -1,0 +1,206 @@
+"""Enclosures through a graph: one rule per operation, beside the reference's own evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from tlir.backends.liveness import last_uses
+from tlir.backends.reference import EVALUATORS, SEVERAL, evaluate
+from tlir.backends.reference.control import REGION_EVALUATORS
+from tlir.backends.reference.invocation import Invocation
+from tlir.compare.bounds import (
+    arithmetic,
+    complex_numbers,
+    contraction,
+    control,
+    data,
+    elementary,
+    indexing,
+    linalg,
+    logic,
+    reduction,
+    shape,
+    sorting,
+    special,
+    transforms,
+    windows,
+)
+from tlir.compare.bounds.enclosure import Enclosure, Reasons, certain
+from tlir.compare.bounds.policy import Freedoms
+from tlir.compare.bounds.step import Step
+from tlir.ir.graph import Body, Node, Ref
+from tlir.ir.tensor import Tensor
+
+_ONE = (
+    data,
+    arithmetic,
+    elementary,
+    special,
+    logic,
+    complex_numbers,
+    shape,
+    reduction,
+    contraction,
+    indexing,
+    windows,
+    transforms,
+)
+
+RULES: dict[str, Callable[[Step], Enclosure]] = {name: rule for family in _ONE for name, rule in family.RULES.items()}
+"""The rules of operations with one result."""
+
+SEVERAL_RULES: dict[str, Callable[[Step], Sequence[Enclosure]]] = sorting.RULES | linalg.RULES | control.RULES
+
+UNBOUNDED: dict[str, str] = linalg.UNBOUNDED
+"""Operations without a bound, and the reason that the verdict gives."""
+
+Observe = Callable[[Node, tuple[Enclosure, ...]], None]
+
+_SUMS = ("add", "subtract", "reduce", "cumulative", "reduce_window", "scatter", "select_and_scatter")
+_MOVES = (
+    "negate", "broadcast_in_dim", "reshape", "transpose", "slice", "reverse", "concatenate", "pad", "select",
+    "dynamic_slice", "dynamic_update_slice", "gather",
+)  # fmt: skip
+
+
+def propagate(
+    body: Body,
+    inputs: Sequence[Enclosure],
+    freedoms: Freedoms,
+    reasons: Reasons,
+    observe: Observe | None = None,
+    place: str = "",
+    keep: Callable[[Node], bool] | None = None,
+) -> list[Enclosure]:
+    """The enclosures of a body's outputs, in their own formats, for those of its inputs.
+
+    ``observe`` is called after each node of the body (not of regions) with its enclosures. Numbers of ``reasons`` are
+    those of the enclosures. Raises what the reference raises.
+    """
+    given = dict(zip(body.input_ids, inputs, strict=True))
+    values: dict[Ref, Enclosure] = {}
+    dropped = last_uses(body)
+    fused = fusable(body)
+    constant = constants(body)
+
+    def run(region: Body, operands: list[Enclosure]) -> list[Enclosure]:
+        return propagate(region, operands, freedoms, reasons, place=f"{place}{node.id}.")
+
+    with np.errstate(all="ignore"):
+        for node in body.nodes:
+            if node.op == "input":
+                results: tuple[Enclosure, ...] = (given[node.id],)
+            else:
+                operands = tuple(values[ref] for ref in node.inputs)
+                fixed = tuple(ref.node in constant for ref in node.inputs)
+                results = _node(node, operands, freedoms, reasons, place, node.id in fused, fixed, run)
+            for k, enclosure in enumerate(results):
+                values[Ref(node.id, k)] = enclosure
+            if observe is not None:
+                observe(node, results)
+            for ref in dropped[node.id]:
+                del values[ref]
+        return [values[ref].stored() for ref in body.outputs]
+
+
+def _node(
+    node: Node,
+    operands: tuple[Enclosure, ...],
+    freedoms: Freedoms,
+    reasons: Reasons,
+    place: str,
+    fused: bool,
+    fixed: tuple[bool, ...],
+    run: Callable[[Body, list[Enclosure]], list[Enclosure]],
+) -> tuple[Enclosure, ...]:
+    tensors = tuple(operand.tensor for operand in operands)
+    results = reference(node, tensors)
+    step = Step(node, operands, results, freedoms, reasons, f"{place}{node.id}", fused, fixed, run)
+    if node.op in RULES:
+        return (RULES[node.op](step),)
+    return tuple(SEVERAL_RULES[node.op](step))
+
+
+def reference(node: Node, operands: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """What the reference gives for the node."""
+    if node.op in REGION_EVALUATORS:
+        return tuple(REGION_EVALUATORS[node.op](node, operands, evaluate))
+    call = Invocation(node, operands)
+    words = SEVERAL[node.op](call) if node.op in SEVERAL else (EVALUATORS[node.op](call),)
+    return tuple(Tensor(type, np.asarray(w, order="C")) for type, w in zip(node.types, words, strict=True))
+
+
+def enclose(
+    body: Body, inputs: Sequence[Tensor], freedoms: Freedoms, observe: Observe | None = None
+) -> tuple[list[Enclosure], Reasons]:
+    """The enclosures of the outputs for inputs that every execution is given, and the reasons that their tags name."""
+    reasons = Reasons()
+    return propagate(body, [certain(tensor) for tensor in inputs], freedoms, reasons, observe), reasons
+
+
+def local(
+    body: Body, node: Node, operands: Sequence[Tensor], freedoms: Freedoms
+) -> tuple[tuple[Enclosure, ...], Reasons]:
+    """The enclosures of one node of a body on operands that are given, such as those that a frontend recorded."""
+    reasons = Reasons()
+    fixed = constants(body)
+
+    def run(region: Body, given: list[Enclosure]) -> list[Enclosure]:
+        return propagate(region, given, freedoms, reasons, place=f"{node.id}.")
+
+    with np.errstate(all="ignore"):
+        enclosures = _node(
+            node,
+            tuple(certain(tensor) for tensor in operands),
+            freedoms,
+            reasons,
+            "",
+            False,
+            tuple(ref.node in fixed for ref in node.inputs),
+            run,
+        )
+    return tuple(enclosure.stored() for enclosure in enclosures), reasons
+
+
+@lru_cache(maxsize=64)
+def _fusable(body: _Identity) -> frozenset[int]:
+    reach: set[int] = set()
+    adds: set[int] = set()
+    nodes = body.body.nodes
+    for node in reversed(nodes):
+        uses = node.id in adds
+        if node.op == "multiply" and uses:
+            reach.add(node.id)
+        if node.op in _SUMS or (node.op in _MOVES and uses):
+            adds.update(ref.node for ref in node.inputs)
+    return frozenset(reach)
+
+
+class _Identity:
+    """A body as a key: the same object, not an equal one."""
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+
+    def __hash__(self) -> int:
+        return id(self.body)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.body is self.body
+
+
+def fusable(body: Body) -> frozenset[int]:
+    """The multiplications whose product goes into an addition, perhaps after being moved: those that may be fused."""
+    return _fusable(_Identity(body))
+
+
+def constants(body: Body) -> frozenset[int]:
+    """Nodes that depend on no input."""
+    found: set[int] = set()
+    for node in body.nodes:
+        if node.op != "input" and all(ref.node in found for ref in node.inputs) and not node.regions:
+            found.add(node.id)
+    return frozenset(found)
