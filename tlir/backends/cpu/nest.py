@@ -17,8 +17,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu import scalars
-from tlir.backends.cpu.lanes import I64, broadcast, splat
+from tlir.backends.cpu import scalars, strips
+from tlir.backends.cpu.lanes import I1, I64, broadcast, splat
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
@@ -55,6 +55,8 @@ class Emitter:
         self.items: dict[int, Item] = {}
         self.addresses = Addresses(self.wide, nest.lane, lambda value: self._for_index(value))
         self.mask: Any = None
+        self.squares: dict[int, Any] = {}
+        self.square: tuple[Variable, Any] | None = None
         self.uniform: set[int] = set()
         self.canonical: set[int] = set()
         self._classify(nest.kernel.body)
@@ -180,6 +182,14 @@ class Emitter:
         return self.starts[buffer], offset
 
     def _load(self, statement: Load) -> None:
+        square = self.squares.get(id(statement))
+        if square is not None:
+            words = self.builder.load(self._row(square, self._square_step()))
+            dtype = statement.buffer.dtype
+            if dtype.is_bool:
+                words = self.builder.trunc(words, self.wide.type(I1))
+            self.items[statement.result.number] = self.wide.words(dtype, [words])
+            return
         start, offset = self._place(statement.buffer, statement.offset)
         mask = self._guard(statement.guard)
         if statement.result.number not in self.uniform and self.mask is not None:
@@ -235,6 +245,13 @@ class Emitter:
         self.items[result.number] = emit(lanes, *operands)
 
     def _store(self, statement: Store) -> None:
+        square = self.squares.get(id(statement))
+        if square is not None:
+            (words,) = self.wide.limbs(self.item(statement.value))
+            kind = self.wide.type(word_type(statement.buffer.dtype))
+            words = self.builder.zext(words, kind) if statement.buffer.dtype.is_bool else words
+            self.builder.store(words, self._row(square, self._square_step()))
+            return
         start, offset = self._place(statement.buffer, statement.offset)
         item = self.item(statement.value)
         if offset.uniform and self.nest.lanes > 1:
@@ -299,64 +316,154 @@ class Emitter:
                 self.items[result.number] = self.item(start)
             return
         starts = [self._parts(p, self.item(s)) for p, s in zip(loop.parameters, loop.start, strict=True)]
-        with self.counted(loop.variable, loop.variable.extent) as before:
-            b, phis = self.builder, []
-            for parts, parameter in zip(starts, loop.parameters, strict=True):
-                mine = parts if before is None else [b.phi(part.type) for part in parts]
-                phis.append(mine)
-                self.items[parameter.number] = self._from_parts(parameter, mine)
-            self.block(loop.body)
-            following = [
-                self._parts(p, self.item(value)) for p, value in zip(loop.parameters, loop.body.results, strict=True)
-            ]
-            for mine, parts, first in zip(phis, following, starts, strict=True):
-                for phi, part, start in zip(mine, parts, first, strict=True):
-                    if before is not None:
-                        phi.add_incoming(start, before)
-                        phi.add_incoming(part, b.block)
-        for result, parts, parameter in zip(loop.results, following, loop.parameters, strict=True):
+        ends = self._run(loop.variable, loop.body, loop.parameters, starts)
+        for result, parts, parameter in zip(loop.results, ends, loop.parameters, strict=True):
             item = self._from_parts(parameter, parts)
             self.items[result.number] = Item(result.dtype, self.nest.lanes, item.limbs, item.real)
 
     def _each(self, each: Each) -> None:
-        if any(variable.extent == 0 for variable in each.variables):
-            return
-        self._each_of(each.variables, each.body)
+        if all(variable.extent for variable in each.variables):
+            self._each_of(each.variables, each.body)
 
     def _each_of(self, variables: tuple[Variable, ...], body: Block) -> None:
         if not variables:
             self.block(body)
-            return
-        with self.counted(variables[0], variables[0].extent):
-            self._each_of(variables[1:], body)
+        elif len(variables) == 1:
+            self._run(variables[0], body, (), [])
+        else:
+            zero = ir.Constant(I64, 0)
+            with self._steps(variables[0], zero, variables[0].extent, []):
+                self._each_of(variables[1:], body)
+
+    def _run(
+        self, variable: Variable, body: Block, parameters: tuple[Value, ...], starts: list[list[Any]]
+    ) -> list[list[Any]]:
+        """A loop over ``body`` with what it carries; the parts of what it leaves."""
+        strip = strips.find(self.nest, body, variable) if self.mask is None else None
+        if strip is None:
+            return self._repeat(variable, ir.Constant(I64, 0), variable.extent, body, parameters, starts)
+        b, lanes = self.builder, self.nest.lanes
+        whole = variable.extent // lanes
+        crossing: tuple[Load | Store, ...] = (*strip.loads, *strip.stores)
+        squares = {id(statement): self._square(statement.buffer) for statement in crossing}
+        counter = Variable(-1, whole)
+        with self._steps(counter, ir.Constant(I64, 0), whole, starts) as (carried, loop):
+            first = b.mul(self.addresses.counters[counter], ir.Constant(I64, lanes))
+            self.addresses.counters[variable] = first
+            for load in strip.loads:
+                self._turn_in(load, squares[id(load)])
+            outer, self.squares, self.square = (self.squares, self.square), squares, (variable, first)
+            ends = self._repeat(variable, first, lanes, body, parameters, carried)
+            self.squares, self.square = outer
+            self.addresses.counters[variable] = first
+            for store in strip.stores:
+                self._turn_out(store, squares[id(store)])
+            loop.ends = ends
+        rest = variable.extent - whole * lanes
+        if rest:
+            return self._repeat(variable, ir.Constant(I64, whole * lanes), rest, body, parameters, ends)
+        return ends
+
+    def _repeat(
+        self,
+        variable: Variable,
+        first: Any,
+        count: int,
+        body: Block,
+        parameters: tuple[Value, ...],
+        starts: list[list[Any]],
+    ) -> list[list[Any]]:
+        """``count`` steps of ``body`` from ``first`` on."""
+        with self._steps(variable, first, count, starts) as (carried, loop):
+            for parts, parameter in zip(carried, parameters, strict=True):
+                self.items[parameter.number] = self._from_parts(parameter, parts)
+            self.block(body)
+            loop.ends = [self._parts(p, self.item(v)) for p, v in zip(parameters, body.results, strict=True)]
+        return loop.ends
 
     @contextmanager
-    def counted(self, variable: Variable, extent: int) -> Iterator[Any]:
-        """A loop of at least one step; what is emitted inside is its body. Gives the block before it, where values
-        that change from step to step come from at first; None where there is one step and no loop."""
-        b = self.builder
-        if extent == 1:
-            self.addresses.counters[variable] = ir.Constant(I64, 0)
-            yield None
+    def _steps(
+        self, variable: Variable, first: Any, count: int, starts: list[list[Any]]
+    ) -> Iterator[tuple[list[list[Any]], Ends]]:
+        """A loop of at least one step; what is emitted inside is its body. Gives the values that it carries, which are
+        ``starts`` at first, and where to put those of the end of a step."""
+        b, loop = self.builder, Ends(starts)
+        if count == 1:
+            self.addresses.counters[variable] = first
+            yield starts, loop
             return
         before, head = b.block, b.append_basic_block("loop")
         b.branch(head)
         b.position_at_end(head)
-        counter = b.phi(I64)
-        counter.add_incoming(ir.Constant(I64, 0), before)
-        self.addresses.counters[variable] = counter
-        yield before
-        following = b.add(counter, ir.Constant(I64, 1))
-        counter.add_incoming(following, b.block)
+        step = b.phi(I64)
+        step.add_incoming(ir.Constant(I64, 0), before)
+        phis = [[b.phi(part.type) for part in parts] for parts in starts]
+        self.addresses.counters[variable] = b.add(first, step)
+        yield phis, loop
+        for mine, parts, begin in zip(phis, loop.ends, starts, strict=True):
+            for phi, part, start in zip(mine, parts, begin, strict=True):
+                phi.add_incoming(start, before)
+                phi.add_incoming(part, b.block)
+        following = b.add(step, ir.Constant(I64, 1))
+        step.add_incoming(following, b.block)
         after = b.append_basic_block("after")
-        b.cbranch(b.icmp_unsigned("<", following, ir.Constant(I64, extent)), head, after)
+        b.cbranch(b.icmp_unsigned("<", following, ir.Constant(I64, count)), head, after)
         b.position_at_end(after)
+
+    # ---- turned squares ---------------------------------------------------------------------------------------------
+
+    def _square(self, buffer: Buffer) -> Any:
+        """A buffer for as many steps as there are lanes."""
+        kind = ir.ArrayType(ir.VectorType(word_type(buffer.dtype), self.nest.lanes), self.nest.lanes)
+        with self.builder.goto_entry_block():
+            place = self.builder.alloca(kind)
+            place.align = 64
+        return place
+
+    def _square_step(self) -> Any:
+        """Which step of the square is being emitted."""
+        assert self.square is not None
+        variable, first = self.square
+        return self.builder.sub(self.addresses.counters[variable], first)
+
+    def _row(self, square: Any, step: Any) -> Any:
+        return self.builder.gep(square, [ir.Constant(I64, 0), step], inbounds=True)
+
+    def _rows(self, statement: Load | Store) -> list[Any]:
+        """Where each lane's elements of the square are in the statement's buffer."""
+        b, lanes = self.builder, self.nest.lanes
+        offset = self.addresses.offset(statement.offset)
+        kind = ir.VectorType(word_type(statement.buffer.dtype), lanes).as_pointer()
+        places = []
+        for lane in range(lanes):
+            start = b.add(offset.scalar, ir.Constant(I64, lane * offset.stride))
+            places.append(b.bitcast(b.gep(self.starts[statement.buffer], [start]), kind))
+        return places
+
+    def _turn_in(self, load: Load, square: Any) -> None:
+        b, size = self.builder, word_type(load.buffer.dtype).width // 8
+        rows = [b.load(place, align=size) for place in self._rows(load)]
+        for step, words in enumerate(strips.turned(b, rows)):
+            b.store(words, self._row(square, ir.Constant(I64, step)))
+
+    def _turn_out(self, store: Store, square: Any) -> None:
+        b, size = self.builder, word_type(store.buffer.dtype).width // 8
+        columns = [b.load(self._row(square, ir.Constant(I64, step))) for step in range(self.nest.lanes)]
+        for words, place in zip(strips.turned(b, columns), self._rows(store), strict=True):
+            b.store(words, place, align=size)
 
     def _any(self, mask: Any) -> Any:
         if self.nest.lanes == 1 or not isinstance(mask.type, ir.VectorType):
             return mask
         bits = self.builder.bitcast(mask, ir.IntType(self.nest.lanes))
         return self.builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(self.nest.lanes), 0))
+
+
+class Ends:
+    """What a loop carries from the end of one step to the next."""
+
+    def __init__(self, ends: list[list[Any]]) -> None:
+        self.ends = ends
 
 
 def _is_nan(value: Value, word: Any) -> bool:

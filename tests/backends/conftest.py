@@ -1,0 +1,6 @@
+"""Random graphs are those of the tests of lowering."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "passes"))

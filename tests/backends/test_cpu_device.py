@@ -1,0 +1,166 @@
+"""The cpu device gives the reference's words: random graphs, rows, sums of products, threads, and a thread whose
+control register another library has changed."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lower_graphs import Builder, random_graph, random_tensor
+
+from tlir.backends.cpu import device
+from tlir.backends.cpu.compile import compile_kernel
+from tlir.backends.cpu.pattern import as_contraction
+from tlir.backends.cpu.tile import suits
+from tlir.backends.reference import evaluate
+from tlir.floatlib.soft import objects
+from tlir.ir.graph import Body
+from tlir.ir.ops import Accumulate
+from tlir.ir.tensor import Tensor
+from tlir.ir.types import NAMED, TensorType
+from tlir.kernel.ir import Launch
+from tlir.passes.lower import lower
+
+
+def same(body: Body, inputs: list[Tensor]) -> device.Executable:
+    executable = device.Executable(body)
+    for expected, result in zip(evaluate(body, inputs), executable.run(inputs), strict=True):
+        assert expected.same_words(result)
+    return executable
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 12))
+def test_random_graphs(seed: int, steps: int) -> None:
+    same(*random_graph(seed, steps))
+
+
+def normalized(rows: int, columns: int, dtype: str, axis: int) -> Body:
+    """Sums, squares, roots and quotients along an axis, as layer normalization has them, and a maximum."""
+    d = NAMED[dtype]
+    builder = Builder(np.random.default_rng(0))
+    whole, kept = TensorType((rows, columns), d), TensorType((rows if axis else columns,), d)
+    x, gain = builder.input(whole), builder.input(TensorType((columns,), d))
+
+    def spread(value: Any, dimension: int = 1 - axis) -> Any:
+        return builder.add("broadcast_in_dim", (value,), whole, broadcast_dimensions=(dimension,))
+
+    total = builder.add("reduce", (x,), kept, reducer="add", dimensions=(axis,))
+    centred = builder.add("subtract", (x, spread(total)), whole)
+    square = builder.add("multiply", (centred, centred), whole)
+    variance = builder.add("reduce", (square,), kept, reducer="add", dimensions=(axis,))
+    root = builder.add("sqrt", (variance,), kept)
+    scaled = builder.add("multiply", (builder.add("divide", (centred, spread(root)), whole), spread(gain, 1)), whole)
+    greatest = builder.add("reduce", (scaled,), kept, reducer="maximum", dimensions=(axis,))
+    return builder.body([scaled, greatest])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "float8_e4m3fn"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (17, 33), (40, 5), (33, 1)])
+def test_rows_and_columns(rows: int, columns: int, dtype: str, axis: int) -> None:
+    random = np.random.default_rng(rows)
+    types = (TensorType((rows, columns), NAMED[dtype]), TensorType((columns,), NAMED[dtype]))
+    executable = same(normalized(rows, columns, dtype, axis), [random_tensor(random, type) for type in types])
+    assert executable.statistics.reference == []
+
+
+def product(rows: int, terms: int, columns: int, dtype: str, accumulate: Accumulate, flipped: bool = False) -> Body:
+    d = NAMED[dtype]
+    builder = Builder(np.random.default_rng(0))
+    right = (columns, terms) if flipped else (terms, columns)
+    x, y = builder.input(TensorType((rows, terms), d)), builder.input(TensorType(right, d))
+    result = builder.add(
+        "dot_general",
+        (x, y),
+        TensorType((rows, columns), d),
+        lhs_contracting_dimensions=(1,),
+        rhs_contracting_dimensions=(int(flipped),),
+        lhs_batching_dimensions=(),
+        rhs_batching_dimensions=(),
+        accumulate=accumulate,
+    )
+    return builder.body([builder.add("negate", (result,), TensorType((rows, columns), d))])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "accumulate"),
+    [
+        ("float32", Accumulate()),
+        ("float32", Accumulate(fma=True)),
+        ("float32", Accumulate(order="blocked", block=7)),
+        ("float32", Accumulate(order="blocked", block=64, fma=True)),
+        ("float64", Accumulate()),
+        ("float64", Accumulate(order="blocked", block=100)),
+        ("bfloat16", Accumulate(NAMED["float32"])),
+        ("float16", Accumulate(NAMED["float32"], fma=True)),
+    ],
+)
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize(("rows", "terms", "columns"), [(13, 5, 33), (25, 300, 70), (4, 64, 16)])
+def test_products_in_register_tiles(
+    rows: int, terms: int, columns: int, dtype: str, accumulate: Accumulate, flipped: bool
+) -> None:
+    body = product(rows, terms, columns, dtype, accumulate, flipped)
+    (step,) = lower(body).steps
+    assert isinstance(step, Launch)
+    contraction = as_contraction(step.kernel)
+    assert contraction is not None
+    assert suits(contraction)
+    random = np.random.default_rng(terms)
+    same(body, [random_tensor(random, type) for type in body.input_types])
+
+
+def test_words_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = normalized(300, 200, "float32", 1)
+    random = np.random.default_rng(5)
+    inputs = [random_tensor(random, type) for type in body.input_types]
+    results = []
+    for count in ("1", "2", "3", "7"):
+        monkeypatch.setenv(device.THREADS_VARIABLE, count)
+        results.append(device.Executable(body).run(inputs))
+    for other in results[1:]:
+        assert all(a.same_words(b) for a, b in zip(results[0], other, strict=True))
+
+
+_CONTROL = """
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+declare void @llvm.x86.sse.stmxcsr(ptr)
+define i32 @exchange(i32 %new) {
+  %place = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %place)
+  %old = load i32, ptr %place
+  store i32 %new, ptr %place
+  call void @llvm.x86.sse.ldmxcsr(ptr %place)
+  ret i32 %old
+}
+"""
+
+
+@pytest.mark.skipif(not objects.is_x86(), reason="the control register is x86's")
+def test_a_thread_that_flushes_subnormal_numbers_still_gives_the_words_and_keeps_its_register() -> None:
+    exchange = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)(
+        objects.compile_ir(_CONTROL, ["exchange"])["exchange"]
+    )
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType((64,), NAMED["float32"])
+    x = builder.input(type)
+    body = builder.body([builder.add("multiply", (x, builder.add("multiply", (x, x), type)), type)])
+    (step,) = lower(body).steps
+    assert isinstance(step, Launch)
+    compiled = compile_kernel(step.kernel)
+    assert not isinstance(compiled, str)
+    values = np.full(64, np.float32(2.0**-46))
+    result = np.empty(64, np.float32)
+    flushing_and_toward_zero = 0x1F80 | 0x8040 | 0x6000
+    before = exchange(flushing_and_toward_zero)
+    try:
+        device.execute(compiled, [values.view(np.uint32), result.view(np.uint32)], 1, [])
+    finally:
+        during = exchange(before)
+    assert during & 0xFFC0 == flushing_and_toward_zero & 0xFFC0
+    assert result.tolist() == [2.0**-138] * 64
