@@ -4404,24 +4404,33 @@ class _Flat(torch.nn.Module):
         supply = iter(tensors)
         leaves = [next(supply) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves]
         args, kwargs = pytree.tree_unflatten(leaves, self.spec)
-        result = self.call[0](*args, **kwargs)
+        with _indexing_by_tensors(), _unvalidated_distributions():
+            result = self.call[0](*args, **kwargs)
         found: list[_Leaf] = []
         self.kept.result = (describe(result, "", found, _is_result), [leaf.value for leaf in found])
-        return tuple(leaf.value for leaf in found if isinstance(leaf.value, torch.Tensor))
+        return tuple(leaf.value for leaf in found if isinstance(leaf.value, (torch.Tensor, *_SYMBOLIC)))
 
     def names(self) -> dict[Any, str]:
         """The name of each tensor that the function has at hand, by where its data lies."""
         table: dict[Any, str] = {}
         for name, tensor in [*self.named_parameters(), *self.named_buffers()]:
             table.setdefault(_identity(tensor), self.plain(name))
+        for tensor, name in self.reached_tensors():
+            table.setdefault(_identity(tensor), name)
+        return table
+
+    def reached_tensors(self) -> list[tuple[torch.Tensor, str]]:
+        """The tensors in variables that the function uses, in containers and in the state of optimizers, named."""
+        found = []
         for name, value in self.reached.items():
+            if isinstance(value, torch.optim.Optimizer):
+                parameters = [p for group in value.param_groups for p in group["params"]]
+                value = {"param": parameters, "state": [dict(value.state.get(p, {})) for p in parameters]}
             leaves: list[_Leaf] = []
             with contextlib.suppress(CaptureError):
                 describe(value, name, leaves, _is_tensor)
-            for leaf in leaves:
-                if _is_tensor(leaf.value):
-                    table.setdefault(_identity(leaf.value), leaf.path)
-        return table
+            found += [(leaf.value, leaf.path) for leaf in leaves if _is_tensor(leaf.value)]
+        return found
 
     @staticmethod
     def plain(name: str) -> str:
@@ -4430,12 +4439,16 @@ class _Flat(torch.nn.Module):
         return name.split(".", 1)[1] if name.startswith(("fn.", "self.")) else name
 
 
+_SYMBOLIC = (torch.SymFloat, torch.SymInt, torch.SymBool)
+"""Numbers that are computed from the values of a tensor."""
+
+
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, torch.Tensor)
 
 
 def _is_result(value: Any) -> bool:
-    return isinstance(value, (torch.Tensor, bool, int, float, complex))
+    return isinstance(value, (torch.Tensor, bool, int, float, complex, *_SYMBOLIC))
 
 
 def _identity(tensor: torch.Tensor) -> Any:
@@ -4460,6 +4473,92 @@ class _Traced:
     """Where each of ``outputs`` stands in what the FX graph returns; None: as they come."""
     changed: tuple[str, ...] = ()
     """Names of the tensors that the function changes in place; their new values are the last of ``outputs``."""
+
+
+@contextlib.contextmanager
+def _unvalidated_distributions() -> Iterator[None]:
+    """torch.distributions without its checks of parameters and values, which are branches on values of tensors."""
+    kind = torch.distributions.Distribution
+    validates = kind._validate_args
+    kind.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        kind.set_default_validate_args(validates)
+
+
+def _is_place(entry: Any) -> bool:
+    """Whether an entry of an index is an integer in a tensor."""
+    return (
+        isinstance(entry, torch.Tensor)
+        and not entry.dim()
+        and not entry.is_floating_point()
+        and not entry.is_complex()
+        and entry.dtype != torch.bool
+    )
+
+
+def _axis_of(entries: Sequence[Any], place: int, rank: int) -> int:
+    """The axis that an entry of an index applies to."""
+
+    def axes(entry: Any) -> int:
+        if entry is None or entry is Ellipsis or isinstance(entry, bool):
+            return 0
+        return entry.dim() if isinstance(entry, torch.Tensor) and entry.dtype in (torch.bool, torch.uint8) else 1
+
+    before = entries[:place]
+    if any(entry is Ellipsis for entry in before):
+        return rank - sum(map(axes, entries[place:]))
+    return sum(map(axes, before))
+
+
+@contextlib.contextmanager
+def _indexing_by_tensors() -> Iterator[None]:
+    """``x[i]`` and ``x[i] = y`` with an integer i in a tensor as reads and writes at computed places.
+
+    torch itself takes the number out of the tensor, which a tracer cannot. Restored on leaving.
+    """
+    kind = torch.Tensor
+    plain_get, plain_set = kind.__getitem__, kind.__setitem__
+    own = {name: kind.__dict__[name] for name in ("__getitem__", "__setitem__") if name in kind.__dict__}
+
+    def split(x: torch.Tensor, index: Any) -> tuple[Any, int, torch.Tensor] | None:
+        """The index with its first such entry replaced by 0, the axis of that entry, and the entry, not negative."""
+        entries = index if isinstance(index, tuple) else (index,)
+        chosen = next((k for k, entry in enumerate(entries) if _is_place(entry)), None)
+        if chosen is None or torch.compiler.is_dynamo_compiling():
+            return None
+        axis = _axis_of(entries, chosen, x.dim())
+        where = entries[chosen].to(torch.int64)
+        where = torch.where(where < 0, where + x.shape[axis], where).reshape(1)
+        return (*entries[:chosen], 0, *entries[chosen + 1 :]), axis, where
+
+    def getitem(x: torch.Tensor, index: Any) -> torch.Tensor:
+        found = split(x, index)
+        if found is None:
+            return plain_get(x, index)
+        rest, axis, where = found
+        return getitem(x.index_select(axis, where), rest)
+
+    def setitem(x: torch.Tensor, index: Any, value: Any) -> None:
+        found = split(x, index)
+        if found is None:
+            plain_set(x, index, value)
+            return
+        rest, axis, where = found
+        part = x.index_select(axis, where)
+        setitem(part, rest, value)
+        x.index_copy_(axis, where, part)
+
+    kind.__getitem__, kind.__setitem__ = getitem, setitem
+    try:
+        yield
+    finally:
+        for name in ("__getitem__", "__setitem__"):
+            if name in own:
+                setattr(kind, name, own[name])
+            else:
+                delattr(kind, name)
 
 
 @contextlib.contextmanager
@@ -4513,8 +4612,7 @@ def _trace(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str]) -
     """torch.export with decompositions; where it cannot trace (gradients), make_fx on the real tensors."""
     attempts: list[Callable[[], _Traced]] = [
         lambda: _trace_export(flat, tensors, names),
-        lambda: _trace_make_fx(flat, tensors, functionalize=True),
-        lambda: _trace_make_fx(flat, tensors, functionalize=False),
+        lambda: _trace_make_fx(flat, tensors, names),
     ]
     first: Exception | None = None
     for attempt in attempts:
@@ -4595,26 +4693,104 @@ def _leave_out_checks(graph: torch.fx.Graph) -> None:
             graph.erase_node(node)
 
 
-def _trace_make_fx(flat: _Flat, tensors: Sequence[torch.Tensor], functionalize: bool) -> _Traced:
-    fn: Callable[..., Any] = torch.func.functionalize(flat) if functionalize else flat
-    copies = [tensor.detach().clone() for tensor in tensors]
-    options: dict[str, Any] = {"decomposition_table": decompositions(), "tracing_mode": "real"}
+@contextlib.contextmanager
+def _unchanged(flat: _Flat) -> Iterator[None]:
+    """Put back what a traced run on real tensors changes: parameters, buffers, gradients, optimizer states."""
+    optimizers = [value for value in flat.reached.values() if isinstance(value, torch.optim.Optimizer)]
+    states = [(optimizer, {key: dict(state) for key, state in optimizer.state.items()}) for optimizer in optimizers]
+    tensors = [*flat.parameters(), *flat.buffers(), *(tensor for tensor, _ in flat.reached_tensors())]
+    kept_words = [(tensor, tensor._version, tensor.detach().clone(), tensor.grad) for tensor in tensors]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for tensor, version, words, grad in kept_words:
+                if tensor._version != version:
+                    tensor.copy_(words)
+                if tensor.is_leaf:
+                    tensor.grad = grad
+        for optimizer, state in states:
+            optimizer.state.clear()
+            optimizer.state.update(state)
+
+
+class _WithConstants(torch.fx.Interpreter):
+    """Runs a graph with other tensors in the place of some attributes."""
+
+    def __init__(self, module: torch.fx.GraphModule, constants: dict[str, torch.Tensor]) -> None:
+        super().__init__(module)
+        self.constants = constants
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return self.constants[target] if target in self.constants else super().get_attr(target, args, kwargs)
+
+
+def _recorded_run(flat: _Flat, tensors: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
+    """The operators of a run on real tensors, autograd's among them, in place where they are."""
+    options: dict[str, Any] = {"tracing_mode": "real"}
     if "record_stack_traces" in inspect.signature(make_fx).parameters:
         options["record_stack_traces"] = True
-    # autograd.grad needs gradients to be recorded, and cannot be functionalized.
-    with torch.set_grad_enabled(not functionalize):
-        module = make_fx(fn, **options)(*copies)
+    with contextlib.suppress(AttributeError):  # it changes its statistics, which its schema does not say
+        from torch._decomp.decompositions import native_batch_norm_decomposition
+
+        options["decomposition_table"] = {torch.ops.aten.native_batch_norm.default: native_batch_norm_decomposition}
+    # The recurrent layers' own kernel is one operator.
+    with torch.enable_grad(), torch.backends.mkldnn.flags(enabled=False):
+        module = make_fx(flat, **options)(*tensors)
+    for node in reversed(module.graph.nodes):
+        if node.op == "call_function" and str(node.target).startswith("profiler."):
+            module.graph.erase_node(node)
+    return module
+
+
+def _trace_make_fx(flat: _Flat, tensors: Sequence[torch.Tensor], paths: Sequence[str]) -> _Traced:
+    """First the operators of a run on copies of the arguments; then these functionalized and decomposed, with the
+    tensors that the function has at hand as inputs, so that what it changes in place is seen."""
+    gradients = [leaf.requires_grad for leaf in flat.leaves if isinstance(leaf, torch.Tensor)]
+    copies = [tensor.detach().clone() for tensor in tensors]
+    for tensor, wanted in zip(copies, gradients, strict=True):
+        tensor.requires_grad_(wanted)
+    with _unchanged(flat):
+        module = _recorded_run(flat, copies)
     known = flat.names()
-    constants = {}
+    held: dict[str, torch.Tensor] = {}
     for node in module.graph.nodes:
-        if node.op == "get_attr":
-            value = getattr(module, node.target, None)
-            if isinstance(value, torch.Tensor):
-                constants[node] = value, known.get(_identity(value))
-    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
-    (returned,) = next(iter(reversed(module.graph.nodes))).args
-    outputs = list(returned) if isinstance(returned, (list, tuple)) else [returned]
-    return _Traced(module, inputs, constants, outputs, [], "make_fx")
+        value = getattr(module, node.target, None) if node.op == "get_attr" else None
+        if isinstance(value, torch.Tensor):
+            held[node.target] = value
+
+    def run(*given: torch.Tensor) -> Any:
+        constants = dict(zip(held, given[len(tensors) :], strict=True))
+        return _WithConstants(module, constants).run(*given[: len(tensors)])
+
+    with torch.no_grad(), torch.fx.traceback.preserve_node_meta():
+        again = [tensor.detach().clone() for tensor in (*tensors, *held.values())]
+        functional = torch.func.functionalize(run)
+        final = make_fx(functional, decomposition_table=decompositions(), tracing_mode="real")(*again)
+    places = [node for node in final.graph.nodes if node.op == "placeholder"]
+    inputs, lifted = places[: len(tensors)], places[len(tensors) :]
+    constants: dict[torch.fx.Node, tuple[torch.Tensor, str | None]] = {}
+    names = {}
+    for node, (attribute, value) in zip(lifted, held.items(), strict=True):
+        constants[node] = value.detach(), known.get(_identity(value))
+        names[node] = constants[node][1] or attribute.strip("_")
+    for node in final.graph.nodes:
+        value = getattr(final, node.target, None) if node.op == "get_attr" else None
+        if isinstance(value, torch.Tensor):
+            constants[node] = value, known.get(_identity(value))
+    changes = []
+    for node in list(final.graph.nodes):
+        if str(node.target) == "aten.copy_.default" and node.args[0] in places:
+            changes.append((node.args[0], node.args[1]))
+            node.replace_all_uses_with(node.args[1])
+            final.graph.erase_node(node)
+    output = next(iter(reversed(final.graph.nodes)))
+    returned = output.args[0] if isinstance(output.args[0], (list, tuple)) else [output.args[0]]
+    outputs = [*returned, *(new for _, new in changes)]
+    output.args = (tuple(outputs),)
+    names |= dict(zip(inputs, paths, strict=True))
+    changed = tuple(names[node] for node, _ in changes)
+    return _Traced(final, inputs, constants, outputs, [], "make_fx", changed=changed)
 
 
 def _depends_on_data(error: Exception) -> bool:
@@ -4688,7 +4864,9 @@ def _node_source(node: torch.fx.Node) -> dict[str, Any] | None:
 # ---- from the FX graph to nodes -------------------------------------------------------------------------------------
 
 
-def _out_types(node: torch.fx.Node) -> list[tuple[tuple[int, ...], str]]:
+def _out_types(
+    node: torch.fx.Node, sized: Callable[[Any], Any] = lambda size: size
+) -> list[tuple[tuple[int, ...], str]]:
     """Shape and dtype of each tensor that a node returns, from the traced values."""
     value = node.meta.get("val")
     results = list(value) if isinstance(value, (list, tuple)) else [value]
@@ -4699,12 +4877,30 @@ def _out_types(node: torch.fx.Node) -> list[tuple[tuple[int, ...], str]]:
             continue
         if not isinstance(result, torch.Tensor):
             raise _Refused("it returns a number that tracing does not know")
-        if not all(isinstance(size, int) for size in result.shape):
+        shape = tuple(map(sized, result.shape))
+        if not all(isinstance(size, int) for size in shape):
             raise _Refused("a size depends on the values of a tensor")
         if result.layout != torch.strided or result.dtype not in DTYPES:
             raise _Refused(f"a tensor of {result.dtype}, {result.layout}")
-        types.append((tuple(result.shape), DTYPES[result.dtype]))
+        types.append((shape, DTYPES[result.dtype]))
     return types
+
+
+_SIZED_BY_DATA = {
+    f"aten.{name}"
+    for name in (
+        *("nonzero.default", "masked_select.default", "_unique2.default", "unique_consecutive.default"),
+        *("unique_dim.default", "unique_dim_consecutive.default", "repeat_interleave.Tensor", "bincount.default"),
+    )
+}
+"""Operators whose result has as many elements as their operands' values say."""
+
+
+def _counts_on_number(parameter: Any, value: Any) -> bool:
+    """Whether a parameter that is a Python number got one that is computed from a tensor."""
+    if str(parameter.type) in ("Tensor", "Optional[Tensor]", "List[Tensor]", "List[Optional[Tensor]]"):
+        return False
+    return any(isinstance(x, Value) for x in (value if isinstance(value, list) else [value]))
 
 
 def _shown_argument(value: Any) -> str:
@@ -4744,6 +4940,9 @@ class _Lowering:
         self.values: dict[torch.fx.Node, Any] = {}
         self.problems = list(traced.problems)
         self._shared: dict[Any, Value] = {}
+        self._folded: dict[torch.fx.Node, Any] = {}
+        self._sizes: dict[Any, int] = {}
+        """Sizes that tracing left open, by their symbols, where what decides them is known."""
         self._unknown: set[torch.fx.Node] = set()
         """Nodes that stand for something unsupported, so that what follows from them is not reported again."""
 
@@ -4779,6 +4978,8 @@ class _Lowering:
 
     def _argument(self, x: Any) -> Any:
         if isinstance(x, torch.fx.Node):
+            if x not in self.values and _is_number(x) and not isinstance(self._size(x.meta["val"]), _SYMBOLIC):
+                return self._size(x.meta["val"])
             if x not in self.values and x not in self.traced.constants:
                 raise _Refused(f"it takes {x.name}, which is not a tensor")
             return self.value(x)
@@ -4788,7 +4989,7 @@ class _Lowering:
         """Something for later nodes to take, so that they are looked at too."""
         self._unknown.add(node)
         with contextlib.suppress(_Refused):
-            results = [Value(-1, shape, dtype) for shape, dtype in _out_types(node)]
+            results = [Value(-1, shape, dtype) for shape, dtype in self._types(node)]
             return results if isinstance(node.meta.get("val"), (list, tuple)) else results[0]
         return Value(-1, (), "float32")
 
@@ -4802,6 +5003,85 @@ class _Lowering:
             if not follows or (str(node.target) not in RULES and not _is_number(node)):
                 self.problems.append(_problem(node, str(refused)))
             self.values[node] = self._stand_in(node)
+
+    def known(self, node: Any) -> Any:
+        """What a node gives whatever the inputs are, evaluated by torch; None where it depends on them."""
+        if not isinstance(node, torch.fx.Node):
+            return None
+        if node in self.traced.constants:
+            return self.traced.constants[node][0]
+        tags, schema = getattr(node.target, "tags", ()), getattr(node.target, "_schema", None)
+        if node.op != "call_function" or torch.Tag.nondeterministic_seeded in tags or (schema and schema.is_mutable):
+            return None
+        if node not in self._folded:
+            self._folded[node] = None
+            sources = {source: self.known(source) for source in node.all_input_nodes}
+            if all(value is not None for value in sources.values()) and callable(node.target):
+                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda source: sources[source])
+                with torch.no_grad():
+                    self._folded[node] = node.target(*args, **kwargs)
+        return self._folded[node]
+
+    def _without_masks(self, indices: Sequence[Any]) -> list[Any]:
+        """Index tensors, with the places of a mask that is known instead of the mask."""
+        result: list[Any] = []
+        for index in indices:
+            mask = self.known(index)
+            if mask is None or mask.dtype != torch.bool:
+                result.append(index)
+            else:
+                result += [self.writer.constant(column.contiguous()) for column in mask.nonzero().unbind(1)]
+        return result
+
+    def _mask_of(self, node: torch.fx.Node) -> Any:
+        """The mask by which an operator selects, where it is known."""
+        if len(node.args) < 2:
+            return None
+        given = node.args[1] if isinstance(node.args[1], (list, tuple)) else [node.args[1]]
+        masks = [mask for mask in map(self.known, given) if mask is not None and mask.dtype == torch.bool]
+        return masks[0] if len(masks) == 1 else None
+
+    def _settle_sizes(self, node: torch.fx.Node) -> None:
+        """Find what the symbols stand for that a node brings in, from values that are known."""
+        bindings = node.meta.get("unbacked_bindings") or {}
+        if not bindings:
+            return
+        value = self.known(node)
+        for symbol, path in bindings.items():
+            if value is not None:
+                self._sizes[symbol] = int(pytree.key_get(value, path))
+            elif str(node.target) in ("aten.masked_select.default", "aten.index.Tensor"):
+                mask = self._mask_of(node)
+                if mask is not None and len(bindings) == 1:
+                    expanded = mask.expand(node.args[0].meta["val"].shape) if "masked" in str(node.target) else mask
+                    self._sizes[symbol] = int(expanded.sum())
+
+    def _size(self, size: Any) -> Any:
+        """A size, or another number, as tracing gives it: an integer where its symbols are known."""
+        if not isinstance(size, (torch.SymInt, torch.SymBool)):
+            return size
+        expression = size.node.expr.xreplace(self._sizes)
+        if getattr(expression, "free_symbols", ()):
+            return size
+        return bool(expression) if isinstance(size, torch.SymBool) else int(expression)
+
+    def _types(self, node: torch.fx.Node) -> list[tuple[tuple[int, ...], str]]:
+        return _out_types(node, self._size)
+
+    def _selection(self, node: torch.fx.Node) -> Any:
+        """An operator whose result's size depends on data, where that is known: a constant, or a constant choice."""
+        result = self.known(node)
+        if result is not None:
+            several = isinstance(result, (list, tuple))
+            values = [self.writer.constant(tensor) for tensor in (result if several else [result])]
+            return values if several else values[0]
+        mask = self._mask_of(node)
+        if str(node.target) != "aten.masked_select.default" or mask is None:
+            raise _Refused("the size of its result depends on data")
+        value = self._argument(node.args[0])
+        shape = torch.broadcast_shapes(value.shape, mask.shape)
+        table = mask.expand(shape).reshape(-1).nonzero().reshape(-1)
+        return _flat_take(self.writer, self.writer.broadcast(value, shape), table)
 
     def _unset(self, name: str, target: Any, given: Sequence[Any]) -> list[torch.Tensor]:
         """Of each result of an operator, the elements that are unset because those of its operands are."""
@@ -4832,14 +5112,21 @@ class _Lowering:
                 return self._stand_in(node)
             if results[index] is None:
                 if isinstance(node.meta.get("val"), torch.Tensor) and not node.meta["val"].numel():
-                    ((shape, dtype),) = _out_types(node)
+                    ((shape, dtype),) = self._types(node)
                     return self.writer.broadcast(self.writer.scalar(0, dtype), shape)
                 raise _Refused(f"result {index} of {source.name} is not written")
             return results[index]
         region = _REGIONS.get(getattr(node.target, "__name__", ""))
         if region is not None and not hasattr(node.target, "_schema"):
-            self.writer.out = _out_types(node)
+            self.writer.out = self._types(node)
             return region(self, *node.args)
+        self._settle_sizes(node)
+        if _is_number(node) and not isinstance(self._size(node.meta["val"]), _SYMBOLIC):
+            return self._size(node.meta["val"])
+        if str(node.target) in _SIZED_BY_DATA:
+            return self._selection(node)
+        if str(node.target) == "aten._local_scalar_dense.default":
+            return self.writer.reshape(self._argument(node.args[0]), ())
         write = RULES.get(str(node.target))
         if write is None:
             raise _Refused(
@@ -4853,11 +5140,15 @@ class _Lowering:
         for k, parameter in enumerate(schema.arguments):
             default = parameter.default_value if parameter.has_default_value() else None
             given = node.args[k] if k < len(node.args) else node.kwargs.get(parameter.name, default)
+            if parameter.name == "indices" and isinstance(given, (list, tuple)):
+                given = self._without_masks(given)
             arguments[parameter.name] = self._argument(given)
+            if _counts_on_number(parameter, arguments[parameter.name]):
+                raise _Refused(f"its {parameter.name} is computed from the values of a tensor")
             traced = given.meta.get("val") if isinstance(given, torch.fx.Node) else None
             if isinstance(traced, torch.Tensor) and traced.layout == torch.strided:
                 arguments["strides"][parameter.name] = tuple(traced.stride())
-        self.writer.out = _out_types(node)
+        self.writer.out = self._types(node)
         given = [arguments[parameter.name] for parameter in schema.arguments]
         masks = self._unset(str(node.target), node.target, given) if self.writer.unset else []
         result = write(self.writer, SimpleNamespace(**arguments))
@@ -5070,7 +5361,7 @@ def export(
 
     recorded, traces = _record(lowering, values, trace)
     supply = iter(recorded)
-    outputs = [next(supply) if _is_tensor(result) else _number(result) for result in results]
+    outputs = [next(supply) if isinstance(x, (torch.Tensor, *_SYMBOLIC)) else _number(x) for x in results]
     if compile:
         outputs = _compiled(fn, args, kwargs)
     return _artifact(
@@ -5113,6 +5404,12 @@ def _returned(lowering: _Lowering, results: Sequence[Any]) -> list[Value]:
                     raise _Refused("its elements are whatever was in memory")
             except _Refused as refused:
                 lowering.problems.append(Problem("the result", "", None, str(refused)))
+        elif isinstance(result, _SYMBOLIC):
+            dtype = dict(zip(_SYMBOLIC, ("float64", "int64", "bool"), strict=True))[type(result)]
+            try:
+                values.append(lowering.writer.convert(lowering._argument(next(nodes)), dtype))
+            except _Refused as refused:
+                lowering.problems.append(Problem("the result", "", None, str(refused)))
         elif _is_result(result):
             values.append(lowering.writer.constant(_number(result)))
         else:
@@ -5147,7 +5444,7 @@ def _record(
     flat = list(result) if isinstance(result, (list, tuple)) else [result]
     positions = lowering.traced.positions
     chosen = flat if positions is None else [flat[k] for k in positions]
-    return [tensor.detach() for tensor in chosen], traces
+    return [x.detach() if _is_tensor(x) else _number(x) for x in chosen], traces
 
 
 def _compiled(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
