@@ -159,7 +159,7 @@ def test_a_thread_that_flushes_subnormal_numbers_still_gives_the_words_and_keeps
     flushing_and_toward_zero = 0x1F80 | 0x8040 | 0x6000
     before = exchange(flushing_and_toward_zero)
     try:
-        device.execute(compiled, [values.view(np.uint32), result.view(np.uint32)], 1, [])
+        device.execute(compiled, [values.view(np.uint32), result.view(np.uint32)], 1)
     finally:
         during = exchange(before)
     assert during & 0xFFC0 == flushing_and_toward_zero & 0xFFC0

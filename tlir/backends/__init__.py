@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,11 @@ DEVICES: dict[str, str] = {
     "gpu": "generated CUDA: not in this version",
 }
 """Every device's name and one line about it."""
+
+ALWAYS_THERE = 1 << 26
+"""Bytes that are taken without asking the system whether they are there."""
+
+KNOWN_BODIES = 64
 
 Observe = Callable[[Node, tuple[Tensor, ...]], None]
 CollectFlags = Callable[[Node, NDArray[np.uint8]], None]
@@ -62,14 +69,46 @@ def prepare(
     ``kept`` are tensors that take memory beside those of the evaluation. Raises what ``run`` raises.
     """
     _require_device(device)
-    errors = type_errors(graph)
-    if errors:
-        raise errors[0]
+    needs = _needs(graph, device)
     if inputs is None:
         inputs = _sample_inputs(graph)
     _require_inputs(graph.body, inputs)
-    _require_memory(graph.body, available_memory() if memory_limit is None else memory_limit, tuple(kept))
+    if memory_limit is not None or kept or needs.bytes > ALWAYS_THERE:
+        _require_memory(needs, available_memory() if memory_limit is None else memory_limit, tuple(kept))
     return inputs
+
+
+class _Needs(NamedTuple):
+    """A body that can be evaluated, the bytes that its evaluation takes, and the node where it takes most."""
+
+    body: Body
+    bytes: int
+    worst: Node | None
+
+
+_known: OrderedDict[tuple[int, bool], _Needs] = OrderedDict()
+"""What was found out of the last bodies, by identity: to look at every node again costs more than a small graph."""
+
+
+def _needs(graph: Graph, device: str) -> _Needs:
+    body, compiled = graph.body, device == "cpu"
+    known = _known.get((id(body), compiled))
+    if known is not None and known.body is body:
+        return known
+    errors = type_errors(graph)
+    if errors:
+        raise errors[0]
+    _require_shapes(body)
+    if compiled:
+        from tlir.backends.cpu.device import executable
+
+        peak, worst = executable(body).peak_memory()
+    else:
+        peak, worst = peak_memory(body)
+    known = _known[id(body), compiled] = _Needs(body, peak, worst)
+    if len(_known) > KNOWN_BODIES:
+        _known.popitem(last=False)
+    return known
 
 
 def evaluator(device: str) -> Evaluate:
@@ -83,6 +122,17 @@ def evaluator(device: str) -> Evaluate:
     from tlir.backends.reference import evaluate
 
     return evaluate
+
+
+def prepare_compiled(graph: Graph) -> Any:
+    """``tlir.backends.cpu.direct.Direct`` for a graph that it suits, otherwise False. Raises what ``run`` raises."""
+    _require_device("cpu")
+    if _needs(graph, "cpu").bytes > ALWAYS_THERE:
+        return False
+    from tlir.backends.cpu.device import executable
+    from tlir.backends.cpu.direct import direct
+
+    return direct(executable(graph.body)) or False
 
 
 def available_memory() -> int:
@@ -138,7 +188,7 @@ def _require_inputs(body: Body, inputs: Sequence[Tensor]) -> None:
             raise UsageError("TL0601", f"the input {name} is {type}, and {given.type} was given")
 
 
-def _require_memory(body: Body, limit: int, kept: Sequence[TensorType]) -> None:
+def _require_shapes(body: Body) -> None:
     for node in body.walk():
         for type in node.types:
             if not fits_numpy(type):
@@ -148,13 +198,16 @@ def _require_memory(body: Body, limit: int, kept: Sequence[TensorType]) -> None:
                     node=str(node),
                     source=node.source,
                 )
+
+
+def _require_memory(needs: _Needs, limit: int, kept: Sequence[TensorType]) -> None:
     of_kept = sum(type.nbytes for type in kept)
     if of_kept > limit or not all(map(fits_numpy, kept)):
         raise UnsupportedError(
             "TL0603",
             f"what is kept of every step takes {_bytes(of_kept)} of memory, and {_bytes(limit)} are available",
         )
-    peak, worst = peak_memory(body)
+    _, peak, worst = needs
     if peak + of_kept > limit and worst is not None:
         raise UnsupportedError(
             "TL0603",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
+from threading import local
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numpy.typing import NDArray
 
 from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.nest import Emitter, unsupported
@@ -20,8 +21,11 @@ from tlir.backends.cpu.space import Nest, arrange
 from tlir.backends.cpu.tile import ROWS, Tiles, counted_out, suits
 from tlir.backends.cpu.values import word_type
 from tlir.floatlib.soft import objects
+from tlir.floatlib.soft.llvm import address
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Buffer, Kernel
+
+__all__ = ["Compiled", "address", "compile_kernel", "scratch_address"]
 
 ALIGNMENT = 64
 _DEFAULT_CONTROL, _CONTROL_BITS = 0x1F80, 0xFFC0
@@ -37,10 +41,18 @@ class Compiled:
     scratch: int
     text: str
 
-    @property
-    def splits_outer(self) -> bool:
-        """Whether threads share the outer iterations; otherwise they share the lanes."""
-        return self.nest.outer_count > 1
+    @cached_property
+    def outer(self) -> int:
+        return self.nest.outer_count
+
+    @cached_property
+    def lanes(self) -> int:
+        return self.nest.lane_count
+
+    @cached_property
+    def empty(self) -> bool:
+        """Whether there is no iteration at all."""
+        return any(v.extent == 0 for v in self.nest.kernel.space)
 
 
 def compile_kernel(kernel: Kernel) -> Compiled | str:
@@ -169,15 +181,16 @@ def _control(builder: ir.IRBuilder, name: str, pointer: Any) -> None:
     builder.call(function, [pointer])
 
 
-def call_arguments(compiled: Compiled, arrays: Sequence[NDArray[Any]], scratch: NDArray[Any] | None) -> list[int]:
-    """The addresses that the function takes after its ranges."""
-    return [0 if scratch is None else scratch.ctypes.data, *(array.ctypes.data for array in arrays)]
+_own = local()
+"""Scratch memory of each thread: it runs one kernel at a time, and fresh pages cost more than many kernels."""
 
 
-def scratch_for(compiled: Compiled) -> NDArray[np.uint8] | None:
-    """Scratch memory for one thread, aligned."""
-    if not compiled.scratch:
-        return None
-    memory = np.empty(compiled.scratch + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + compiled.scratch]
+def scratch_address(size: int) -> int:
+    """The address of at least ``size`` bytes that are this thread's own until it asks again; 0 for none."""
+    if not size:
+        return 0
+    memory = getattr(_own, "memory", None)
+    if memory is None or memory.size < size + ALIGNMENT:
+        memory = _own.memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = address(memory)
+    return start + -start % ALIGNMENT

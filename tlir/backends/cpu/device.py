@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlir.backends.cpu.compile import Compiled, call_arguments, compile_kernel, scratch_for
+from tlir.backends.cpu.compile import Compiled, address, compile_kernel, scratch_address
 from tlir.backends.reference import evaluate_node
 from tlir.errors import UsageError
-from tlir.ir.graph import Body, Ref
+from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.tensor import Tensor, words_shape
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Kernel, Launch, Program
@@ -60,14 +60,14 @@ def _pool(count: int) -> ThreadPoolExecutor:
 
 
 @dataclass
-class _Call:
+class Call:
     """A launch that is compiled: its function, what it reads and writes, and how much work it is."""
 
     compiled: Compiled
-    arguments: tuple[Ref, ...]
-    outputs: tuple[Ref, ...]
+    arguments: tuple[tuple[Ref, tuple[tuple[int, ...], np.dtype[Any], TensorType] | None], ...]
+    """Each value, and for one that is written the shape and NumPy type of its words and its type."""
     work: int
-    scratch: list[NDArray[np.uint8] | None]
+    bytes: int
 
 
 class Executable:
@@ -78,11 +78,10 @@ class Executable:
         start = time.perf_counter()
         self.program: Program = lower(body)
         self.statistics = Statistics(lower_seconds=time.perf_counter() - start)
-        self._calls: dict[int, _Call | str] = {}
+        self._calls: dict[int, Call | str] = {}
         self._last = _last_uses(self.program)
-        self._constants = dict(self.program.constants)
 
-    def call(self, number: int, launch: Launch) -> _Call | str:
+    def call(self, number: int, launch: Launch) -> Call | str:
         """The compiled launch at a step, or why it is not compiled."""
         known = self._calls.get(number)
         if known is None:
@@ -91,80 +90,98 @@ class Executable:
             self.statistics.compile_seconds += time.perf_counter() - start
         return known
 
-    def _compile(self, launch: Launch) -> _Call | str:
+    def _compile(self, launch: Launch) -> Call | str:
         compiled = compile_kernel(launch.kernel)
         if isinstance(compiled, str):
             return compiled
-        buffers = [buffer for buffer in launch.kernel.buffers if buffer.role != "local"]
-        outputs = tuple(ref for buffer, ref in zip(buffers, launch.arguments, strict=True) if buffer.role == "output")
-        return _Call(compiled, launch.arguments, outputs, _work(launch.kernel), [])
+        written = set(_written(launch))
+        arguments = []
+        for ref in launch.arguments:
+            type = self.program.types[ref]
+            new = (words_shape(type), type.dtype.word_dtype, type) if ref in written else None
+            arguments.append((ref, new))
+        moved = sum(self.program.types[ref].nbytes for ref in launch.arguments)
+        return Call(compiled, tuple(arguments), _work(launch.kernel), moved)
+
+    def peak_memory(self) -> tuple[int, Node | None]:
+        """Bytes of the values that are there at once, at most, and a node at which they are."""
+        program, peak, worst = self.program, 0, None
+        held = {ref: type.nbytes for ref, type in program.types.items() if ref in program.inputs}
+        held |= {ref: program.types[ref].nbytes for ref in program.constants}
+        for number, step in enumerate(program.steps):
+            if isinstance(step, Launch):
+                written, node = _written(step), step.kernel.nodes[-1] if step.kernel.nodes else None
+            elif isinstance(step, Fallback):
+                written, node = [Ref(step.node, k) for k in range(len(self.body.nodes[step.node].types))], step.node
+            else:
+                written, node = [], None
+            held |= {ref: self.body.type_of(ref).nbytes for ref in written}
+            if node is not None and sum(held.values()) > peak:
+                peak, worst = sum(held.values()), self.body.nodes[node]
+            for ref in self._last[number]:
+                held.pop(ref, None)
+        return peak, worst
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs for inputs in the order of ``input_ids``."""
-        values: dict[Ref, Tensor] = dict(zip(self.program.inputs, inputs, strict=True)) | self._constants
-        statistics = Statistics(
-            lower_seconds=self.statistics.lower_seconds, compile_seconds=self.statistics.compile_seconds
-        )
+        values: dict[Ref, Tensor] = dict(zip(self.program.inputs, inputs, strict=True))
+        values.update(self.program.constants)
+        statistics = Statistics()
         for number, step in enumerate(self.program.steps):
-            match step:
-                case Launch():
-                    self._launch(number, step, values, statistics)
-                case Fallback(node, reason):
-                    results = _by_reference(self.body, node, values)
-                    statistics.reference.append((node, reason))
-                    values |= {Ref(node, k): tensor for k, tensor in enumerate(results)}
-                case Alias(value, of):
-                    type = self.program.types[value]
-                    words = np.ascontiguousarray(values[of].words).reshape(words_shape(type))
-                    values[value] = Tensor(type, words)
+            if isinstance(step, Launch):
+                self._launch(number, step, values, statistics)
+            elif isinstance(step, Fallback):
+                results = _by_reference(self.body, step.node, values)
+                statistics.reference.append((step.node, step.reason))
+                values |= {Ref(step.node, k): tensor for k, tensor in enumerate(results)}
+            else:
+                type = self.program.types[step.value]
+                words = np.ascontiguousarray(values[step.of].words).reshape(words_shape(type))
+                values[step.value] = Tensor(type, words)
             for ref in self._last[number]:
                 values.pop(ref, None)
+        statistics.lower_seconds = self.statistics.lower_seconds
         statistics.compile_seconds = self.statistics.compile_seconds
         self.statistics = statistics
         return [values[ref] for ref in self.program.outputs]
 
     def _launch(self, number: int, launch: Launch, values: dict[Ref, Tensor], statistics: Statistics) -> None:
-        call = self.call(number, launch)
+        call = self._calls.get(number) or self.call(number, launch)
         if isinstance(call, str):
             for ref in _written(launch):
                 values[ref] = _demanded(self.body, ref, dict(values))
             statistics.reference += [(node, call) for node in launch.kernel.nodes]
             return
         arrays: list[NDArray[Any]] = []
-        for ref in call.arguments:
-            if ref in call.outputs:
-                type = self.program.types[ref]
-                values[ref] = Tensor(type, np.empty(words_shape(type), type.dtype.word_dtype))
-            arrays.append(np.ascontiguousarray(values[ref].words))
-            statistics.bytes_moved += arrays[-1].nbytes
+        for ref, new in call.arguments:
+            if new is None:
+                words = values[ref].words
+                arrays.append(words if words.flags.c_contiguous else np.ascontiguousarray(words))
+            else:
+                words = np.empty(new[0], new[1])
+                values[ref] = Tensor(new[2], words)
+                arrays.append(words)
         statistics.kernels += 1
         statistics.fused += len(launch.kernel.nodes)
-        if all(array.size for array in arrays if array is not None) or call.compiled.nest.outer_count:
-            execute(call.compiled, arrays, call.work, call.scratch)
+        statistics.bytes_moved += call.bytes
+        execute(call.compiled, arrays, call.work)
 
 
-def execute(
-    compiled: Compiled, arrays: Sequence[NDArray[Any]], work: int, scratch: list[NDArray[np.uint8] | None]
-) -> None:
-    """Runs a kernel on arrays, on several threads where the work is worth it. ``scratch`` keeps the threads' memory."""
-    nest = compiled.nest
-    if any(v.extent == 0 for v in nest.kernel.space):
+def execute(compiled: Compiled, arrays: Sequence[NDArray[Any]], work: int) -> None:
+    """Runs a kernel on contiguous arrays, on several threads where the work is worth it."""
+    if compiled.empty:
         return
-    outer, lanes = nest.outer_count, nest.lane_count
-    count = threads() if work >= SPLIT_FROM else 1
-    ranges = _split(nest, outer, lanes, count)
-    while len(scratch) < len(ranges):
-        scratch.append(scratch_for(compiled))
-    calls = [
-        (compiled.call, (*part, *call_arguments(compiled, arrays, memory)))
-        for part, memory in zip(ranges, scratch, strict=False)
-    ]
-    if len(calls) == 1:
-        calls[0][0](*calls[0][1])
+    addresses = [address(array) for array in arrays]
+    if work < SPLIT_FROM:
+        compiled.call(0, compiled.outer, 0, compiled.lanes, scratch_address(compiled.scratch), *addresses)
         return
-    pool = _pool(len(calls))
-    waiting = [pool.submit(function, *arguments) for function, arguments in calls[1:]]
-    calls[0][0](*calls[0][1])
+    ranges = _split(compiled.nest, compiled.outer, compiled.lanes, threads())
+
+    def run(part: tuple[int, int, int, int]) -> None:
+        compiled.call(*part, scratch_address(compiled.scratch), *addresses)
+
+    waiting = [_pool(len(ranges) - 1).submit(run, part) for part in ranges[1:]] if len(ranges) > 1 else []
+    run(ranges[0])
     for future in waiting:
         future.result()
 
@@ -274,6 +291,3 @@ def evaluate(
 
         return by_reference(body, inputs, observe=observe, flags=flags)
     return executable(body).run(inputs)
-
-
-__all__ = ["Executable", "Statistics", "TensorType", "evaluate", "executable", "execute", "threads"]
