@@ -86,6 +86,8 @@ def _blocked(terms: Terms, block: int) -> Value:
             length,
             (terms.start(),),
             lambda index, carried: (terms.fold(carried[0], terms.place(ix.add(first, index))),),
+            # a rest of one term looks like every other rest
+            keep=whole > 0,
         )
         return total
 

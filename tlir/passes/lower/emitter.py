@@ -282,11 +282,14 @@ class Emitter:
         start: Sequence[Value],
         step: Callable[[Index, tuple[Value, ...]], Sequence[Value]],
         barrier: bool = False,
+        keep: bool = False,
     ) -> tuple[Value, ...]:
-        """``step(index, carried)`` once for each index in order; what it carries at the end."""
+        """``step(index, carried)`` once for each index in order; what it carries at the end.
+
+        A loop of one step is no loop, unless it is to be kept."""
         if extent == 0:
             return tuple(start)
-        if extent == 1 and not barrier:
+        if extent == 1 and not barrier and not keep:
             return tuple(step(ZERO, tuple(start)))
         counter = self.variable(extent)
         parameters = tuple(self.value(value.dtype) for value in start)
