@@ -780,6 +780,13 @@ def _prim(w: Writer, a: Any) -> Value:
 RULES.update(dict.fromkeys((f"prims.{name}.default" for name in _PRIMS), _prim))
 
 
+def _prim_convert(w: Writer, a: Any) -> Value:
+    return w.convert(a.a, w.out[0][1])
+
+
+RULES["prims.convert_element_type.default"] = _prim_convert
+
+
 # ---- rules: comparison, logic, bits
 
 
@@ -4139,12 +4146,12 @@ def _cubic_weights(w: Writer, t: Value) -> list[Value]:
 def _grid_sampler(count: int) -> Rule:
     def write(w: Writer, a: Any) -> Value:
         """Interpolated between the nearest elements (0: linear, 1: nearest, 2: cubic) at the grid's positions, whose
-        last axis counts the spatial axes from the innermost; beyond the edges 0, the edge, or reflected."""
+        last axis counts the spatial axes from the innermost; beyond the edges 0, the edge, or reflected. The 16-bit
+        formats round every step."""
         shape, dtype = w.out[0]
         if not math.prod(shape):
             return w.broadcast(w.scalar(0, dtype), shape)
-        image = w.in_float32(dtype, [a.input], a.input.shape)[0][0]
-        grid = w.convert(a.grid, image.dtype)
+        image, grid = a.input, a.grid
         places = grid.shape[:-1]
         sampler = _Sampler(w, image, places)
         positions = []
