@@ -6,15 +6,15 @@ from collections import OrderedDict
 from heapq import heapify, heappop, heappush
 
 from tlir.ir.graph import Body, Node, Ref
-from tlir.ir.ops import OPERATIONS
+from tlir.ir.ops import linalg
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Launch, Program, Step
-from tlir.passes.lower import contraction, elementwise, indexing, reduction, shape, windows
-from tlir.passes.lower.emitter import Compute, Emit, Frame
+from tlir.passes.lower import contraction, control, elementwise, indexing, reduction, shape, windows
+from tlir.passes.lower.emitter import Compute, Emit, Frame, Refused
 from tlir.passes.lower.fusion import Fusion
 
-_FAMILIES = (elementwise, shape, reduction, contraction, indexing, windows)
+_FAMILIES = (elementwise, shape, reduction, contraction, indexing, windows, control)
 
 COMPUTES: dict[str, Compute] = {name: compute for family in _FAMILIES for name, compute in family.COMPUTES.items()}
 """Operations whose elements are computed on demand, inside the kernels that use them."""
@@ -22,14 +22,17 @@ COMPUTES: dict[str, Compute] = {name: compute for family in _FAMILIES for name, 
 EMITS: dict[str, Emit] = {**indexing.EMITS, **windows.EMITS}
 """Operations that have a kernel of their own."""
 
-_REASON = "it has no kernel"
-
 REASONS: dict[str, str] = {
-    name: _REASON
-    for name in OPERATIONS
-    if name not in COMPUTES and name not in EMITS and name not in ("input", "constant")
+    "sort": "which element goes where is decided by comparisons of whole rows",
+    "top_k": "which element goes where is decided by comparisons of whole rows",
+    "fft": "its steps exchange elements, in an order that the length decides",
+    **dict.fromkeys(
+        (operation.name for operation in linalg.OPERATIONS),
+        "its steps depend on all elements before them, and data decides how many there are",
+    ),
 }
-"""Why an operation has no kernel and is left to the reference."""
+"""Why an operation has no kernel and is left to the reference. Some nodes of other operations have none either:
+``reason`` says why."""
 
 _KEPT = 64
 _programs: OrderedDict[int, tuple[Body, Program]] = OrderedDict()
@@ -54,12 +57,17 @@ def reason(body: Body, node: Node) -> str | None:
         return REASONS[node.op]
     if node.op == "bitcast_convert":
         return elementwise.bitcast_reason(Frame(body), node)
+    if node.op == "case":
+        return control.case_reason(body, node)
+    if node.op in control.COUNTED:
+        loop = control.recurrence(body, node)
+        return loop if isinstance(loop, str) else None
     return None
 
 
 def _lower(body: Body) -> Program:
     fusion = Fusion(body, COMPUTES, EMITS, lambda node: reason(body, node))
-    steps: dict[Ref, Step] = {}
+    steps: dict[Ref, list[Step]] = {}
     done: set[Ref] = set()
     waiting = [_last_first(ref) for ref in fusion.stored]
     heapify(waiting)
@@ -73,20 +81,27 @@ def _lower(body: Body) -> Program:
         why = reason(body, node)
         before = set(fusion.stored)
         if why is not None:
-            steps[ref] = Fallback(node.id, why)
+            steps[ref] = [Fallback(node.id, why)]
             done |= {Ref(node.id, k) for k in range(len(node.types))}
+        elif node.op in control.COUNTED:
+            done |= {Ref(node.id, k) for k in range(len(node.types))}
+            try:
+                launched = fusion.loop_kernels(node)
+                steps[ref] = [Launch(kernel, arguments) for kernel, arguments in launched]
+            except Refused as refused:
+                steps[ref] = [Fallback(node.id, refused.reason)]
+                fusion.store(node.inputs)
         elif node.op == "reshape":
             operand = node.inputs[0]
-            steps[ref] = Alias(ref, operand)
-            if body.nodes[operand.node].op not in ("input", "constant"):
-                fusion.stored.add(operand)
+            steps[ref] = [Alias(ref, operand)]
+            fusion.store([operand])
         else:
             kernel, arguments = fusion.kernel(ref)
-            steps[ref] = Launch(kernel, arguments)
+            steps[ref] = [Launch(kernel, arguments)]
             done |= {Ref(node.id, k) for k in range(len(node.types))} if node.op in EMITS else set()
         for new in fusion.stored - before:
             heappush(waiting, _last_first(new))
-    return _program(body, [steps[ref] for ref in sorted(steps)])
+    return _program(body, [step for ref in sorted(steps) for step in steps[ref]])
 
 
 def _last_first(ref: Ref) -> tuple[int, int]:

@@ -20,7 +20,19 @@ _FUNCTIONS = frozenset(operation.name for family in (elementary, special) for op
 }
 _SLOW = frozenset({"divide", "sqrt"})
 _LOOPS = frozenset(
-    {"reduce", "argmax", "argmin", "dot_general", "convolution", "reduce_window", "gather", "dynamic_slice"}
+    {
+        "reduce",
+        "argmax",
+        "argmin",
+        "dot_general",
+        "convolution",
+        "reduce_window",
+        "gather",
+        "dynamic_slice",
+        "case",
+        "scan",
+        "while",
+    }
 )
 _NATIVE = frozenset({"float32", "float64"})
 _MOVES = frozenset(operation.name for operation in complex_numbers.OPERATIONS) | {"select", "negate", "abs", "copysign"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tlir.ir.graph import Node, Ref
+from tlir.ir.graph import Node
 from tlir.ir.ops import arithmetic, complex_numbers, elementary, logic, special
 from tlir.kernel.ir import Value
-from tlir.passes.lower.emitter import Compute, Emitter, Frame, Place, Split
+from tlir.passes.lower.emitter import Compute, Emitter, Frame, Place, Refused
 
 NAMES = frozenset(
     operation.name
@@ -28,8 +28,8 @@ def _iota(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place)
 
 def _bitcast(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place) -> Value:
     """Between words of equal width; ``reason`` says why others are left to the reference."""
-    if bitcast_reason(frame, node):
-        raise Split(Ref(node.id, result))
+    if why := bitcast_reason(frame, node):
+        raise Refused(why)
     operand = emitter.element(frame, node.inputs[0], place)
     if operand.dtype == node.type.dtype:
         return operand

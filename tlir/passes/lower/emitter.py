@@ -48,6 +48,14 @@ class Split(Exception):
         self.ref = ref
 
 
+class Refused(Exception):
+    """There is no kernel for what was asked; ``reason`` says why in a few words."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 @dataclass(eq=False)
 class Scope:
     """A block under construction. ``variables`` are those that it introduces; nothing is moved out of a ``barrier``."""
@@ -76,13 +84,17 @@ class Scope:
         return Block(tuple(self.statements), results)
 
 
+Given = Callable[["Emitter", Place], Value]
+"""How the element of a value at an index comes about that no node of the body computes."""
+
+
 @dataclass(eq=False)
 class Frame:
     """A body whose values are asked for. ``given`` says how elements come about that are not computed by their nodes:
     those of arrays, and of the inputs of a region; None for all others."""
 
     body: Body
-    given: Callable[[Ref], Callable[[Emitter, Place], Value] | None] = lambda ref: None
+    given: Callable[[Ref], Given | None] = lambda ref: None
     outermost: bool = True
 
     def type(self, ref: Ref) -> TensorType:
@@ -122,6 +134,7 @@ class Emitter:
         self.emissions: list[Emission] = []
         self.nodes: set[int] = set()
         self.rows: dict[Ref, Row] = {}
+        self.regions: dict[tuple[int, int, int], Frame] = {}
         self.on_anchor: Callable[[Emitter, Node, Place, str], None] | None = None
         self._variables = 0
         self._values = 0
@@ -353,6 +366,20 @@ class Emitter:
         self.add(Branch((joined,), condition, taken.block((result,)), other.block((instead,))), (joined,))
         return joined
 
+    def either(
+        self, condition: Value, then: Callable[[], Value], otherwise: Callable[[], Value], dtype: DType
+    ) -> Value:
+        """``then()`` where the condition holds and ``otherwise()`` elsewhere; the other one is not evaluated."""
+        with self.within(self.inner(barrier=True)) as taken:
+            result = then()
+        with self.within(self.inner(barrier=True)) as other:
+            instead = otherwise()
+        if result == instead:
+            return result
+        joined = self.value(dtype)
+        self.add(Branch((joined,), condition, taken.block((result,)), other.block((instead,))), (joined,))
+        return joined
+
     def only(self, condition: Value, step: Callable[[], None]) -> None:
         """``step()``, which stores, where the condition holds."""
         with self.within(self.inner(barrier=True)) as taken:
@@ -403,7 +430,7 @@ class Emitter:
         if node.op == "constant":
             return self.constant(frame, ref, place)
         if node.op not in self.computes:
-            raise Split(ref)
+            raise Split(ref) if frame.outermost else Refused(f"its region holds {node.op}")
         if frame.outermost:
             emission = Emission(ref, self.current, place)
             self.emissions.append(emission)

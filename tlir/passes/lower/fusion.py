@@ -7,15 +7,28 @@ the kernel is then written again without that value (``Split``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from math import prod
 
 from tlir.ir.graph import Body, Node, Ref
 from tlir.kernel.index import Index, Variable, flatten
 from tlir.kernel.ir import Kernel, Value
+from tlir.passes.lower.control import COUNTED, emit_loop, recurrence, result_groups
 from tlir.passes.lower.costs import CHEAP, HEAVY, Costs, own_cost
-from tlir.passes.lower.emitter import Compute, Emission, Emit, Emitter, Frame, Place, Row, Scope, Split, split_place
+from tlir.passes.lower.emitter import (
+    Compute,
+    Emission,
+    Emit,
+    Emitter,
+    Frame,
+    Place,
+    Refused,
+    Row,
+    Scope,
+    Split,
+    split_place,
+)
 from tlir.passes.lower.words import is_splat
 
 MAX_DEPTH = 80
@@ -66,15 +79,19 @@ class Fusion:
             return not self._splat[node.id]
         return node.op == "input" or ref in self.stored
 
+    def store(self, refs: Iterable[Ref]) -> None:
+        """These values are to be arrays."""
+        self.stored |= {ref for ref in refs if self.body.nodes[ref.node].op not in ("input", "constant")}
+
     def _choose(self) -> None:
         """The values that are arrays before any kernel is written."""
         body = self.body
-        self.stored |= {ref for ref in body.outputs if body.nodes[ref.node].op not in ("input", "constant")}
+        self.store(body.outputs)
         for node in body.nodes:
             if self.reason(node) is not None:
-                self.stored |= {ref for ref in node.inputs if body.nodes[ref.node].op not in ("input", "constant")}
-                self.stored |= {Ref(node.id, k) for k in range(len(node.types))} if node.op != "input" else set()
-            if node.op in self.emits:
+                self.store(node.inputs)
+                self.store(Ref(node.id, k) for k in range(len(node.types)))
+            if node.op in self.emits or node.op in COUNTED:
                 self.stored |= {Ref(node.id, k) for k in range(len(node.types))}
         arrays = {Ref(node.id) for node in body.nodes if node.op in ("input", "constant")}
         self.stored |= self._too_deep(arrays)
@@ -128,6 +145,35 @@ class Fusion:
                 rows.append(keep.ref)
                 first = keep.first
 
+    def loop_kernels(self, node: Node) -> list[tuple[Kernel, tuple[Ref, ...]]]:
+        """The kernels of a scan or while, a kernel for each shape among its results. ``Refused`` where it has none."""
+        loop = recurrence(self.body, node)
+        if isinstance(loop, str):
+            raise Refused(loop)
+        kernels = []
+        for number, results in enumerate(result_groups(loop)):
+            while True:
+                try:
+                    emitter = emit_loop(self._loop_frame, loop, results)
+                    self._review_whole(emitter)
+                    break
+                except Split as split:
+                    self.stored.add(split.ref)
+            emitter.nodes.add(node.id)
+            kernels.append(emitter.kernel(f"k{node.id}_{node.op}" + (f"_{number}" if number else "")))
+        return kernels
+
+    def _loop_frame(self) -> tuple[Emitter, Frame]:
+        emitter = Emitter(self.computes)
+        emitter.on_anchor = _refuse
+        return emitter, self._frame(None)
+
+    def _review_whole(self, emitter: Emitter) -> None:
+        try:
+            self._review(emitter, Anchors(), None, [])
+        except Keep as keep:
+            raise Split(keep.ref) from keep
+
     def _frame(self, own: Ref | None) -> Frame:
         """The body with arrays read from buffers, all but the one that the kernel fills."""
         return Frame(self.body, lambda ref: partial(self._load, ref) if ref != own and self.is_array(ref) else None)
@@ -144,10 +190,7 @@ class Fusion:
             emitter.on_anchor = _refuse
             emitter.nodes.add(node.id)
             self.emits[node.op](emitter, self._frame(None), node)
-            try:
-                self._review(emitter, Anchors(), ref, rows)
-            except Keep as keep:
-                raise Split(keep.ref) from keep
+            self._review_whole(emitter)
             return emitter.kernel(name)
         frame = self._frame(ref)
         type = self.body.type_of(ref)
@@ -197,7 +240,7 @@ class Fusion:
         else:
             step(())
 
-    def _review(self, emitter: Emitter, anchors: Anchors, own: Ref, rows: list[Ref]) -> None:
+    def _review(self, emitter: Emitter, anchors: Anchors, own: Ref | None, rows: list[Ref]) -> None:
         """Find what the kernel computes more often than there are elements: the last such value in the graph's order
         becomes an array, or is kept in a local buffer where whole rows are at hand."""
         emissions: dict[Ref, list[Emission]] = {}
