@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from tlir.backends.cpu.elementary import provide
 from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.nest import Emitter, unsupported
 from tlir.backends.cpu.pattern import Contraction, as_contraction
@@ -67,9 +68,10 @@ def compile_kernel(kernel: Kernel) -> Compiled | str:
         text, scratch = _emit(nest, contraction)
     else:
         text, scratch = _emit(nest, None)
-    address = objects.compile_ir(text, ["kernel"])["kernel"]
+    provide()
+    entry = objects.compile_ir(text, ["kernel"])["kernel"]
     pointers = [ctypes.c_void_p] * (1 + sum(buffer.role != "local" for buffer in kernel.buffers))
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *pointers)(address)
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *pointers)(entry)
     return Compiled(nest, call, scratch, text)
 
 

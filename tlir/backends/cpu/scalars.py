@@ -13,6 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from tlir.backends.cpu import elementary
 from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1
 from tlir.backends.cpu.values import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Item, Lanes, carrier, word_type
 from tlir.floatlib.format import Format
@@ -68,7 +69,8 @@ def _float(op: str, dtype: DType, result: DType, attrs: Mapping[str, Any]) -> Em
         return partial(_rounded, _REAL[op], dtype)
     if op in _SOFT:
         return partial(_soft, _SOFT[op](fmt), result)
-    return None
+    kernel = elementary.kernel_of(op, fmt)
+    return None if kernel is None else partial(elementary.emit, kernel, op, dtype)
 
 
 def _rounded(operation: Callable[..., Any], dtype: DType, lanes: Lanes, *items: Item) -> Item:

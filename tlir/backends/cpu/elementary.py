@@ -1,0 +1,120 @@
+"""Elementary functions inside kernels: the compiled kernels of ``tlir.floatlib``, and the specification for the lanes
+in which their bound does not decide the rounding.
+
+The code of a kernel calls ``tlir_elementary`` for those, a function of this process: kept object code refers to it by
+its name, and names the function and the format that it wants by text.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+import llvmlite.binding as binding
+import numpy as np
+from llvmlite import ir
+
+from tlir.backends.cpu.lanes import I64
+from tlir.backends.cpu.values import FLOAT64, Item, Lanes
+from tlir.floatlib import elementary_double_loop, elementary_fast, elementary_loop
+from tlir.floatlib.elementary import evaluate
+from tlir.floatlib.format import FORMATS, Format
+from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.words import word_dtype
+from tlir.ir.types import DType
+
+SYMBOL = "tlir_elementary"
+UNDECIDED = 0x80
+
+_BYTE = ir.IntType(8)
+_NAMED: dict[Format, str] = {fmt: name for name, fmt in FORMATS.items()}
+
+
+def kernel_of(op: str, fmt: Format) -> Kernel | None:
+    """The kernel of a function in a format, whose flags have the bit ``UNDECIDED``; None where there is none."""
+    if fmt not in _NAMED:
+        return None
+    if elementary_fast.applies(op, fmt):
+        return elementary_loop.loop(op, fmt)
+    if fmt == FLOAT64 and elementary_double_loop.applies(op, fmt):
+        return elementary_double_loop.loop(op, fmt)
+    return None
+
+
+def emit(kernel: Kernel, op: str, dtype: DType, lanes: Lanes, *items: Item) -> Item:
+    """The function in every lane."""
+    b, machine = lanes.builder, lanes.machine(kernel.bits)
+    found = kernel(machine, *(lanes.uint(item, kernel.bits) for item in items))
+    word = lanes.bits(lanes.from_uint(dtype, found.word))
+    mark = machine.and_(found.flags, machine.constant(UNDECIDED))
+    left = b.not_(machine.equal(mark, machine.constant(0)))
+    bits = ir.IntType(lanes.lanes)
+    mask = left if lanes.lanes == 1 else b.bitcast(left, bits)
+    before = b.block
+    with b.if_then(b.icmp_unsigned("!=", mask, ir.Constant(bits, 0)), likely=False):
+        operands = [lanes.bits(item) for item in items]
+        settled = _settle(lanes, op, dtype, operands, b.zext(mask, I64) if lanes.lanes < 64 else mask)
+        corrected = b.select(left, settled, word)
+        inside = b.block
+    result = b.phi(word.type)
+    result.add_incoming(word, before)
+    result.add_incoming(corrected, inside)
+    return lanes.word(dtype, result)
+
+
+def _settle(lanes: Lanes, op: str, dtype: DType, operands: list[Any], mask: Any) -> Any:
+    """The specification's words in the lanes of the mask."""
+    b, count = lanes.builder, lanes.lanes
+    kind = ir.ArrayType(I64, count * (len(operands) + 1))
+    with b.goto_entry_block():
+        memory = b.alloca(kind)
+        memory.align = 64
+
+    def place(number: int) -> Any:
+        return b.gep(memory, [ir.Constant(I64, 0), ir.Constant(I64, number * count)], inbounds=True)
+
+    def wide(number: int) -> Any:
+        pointer = place(number)
+        return pointer if count == 1 else b.bitcast(pointer, ir.VectorType(I64, count).as_pointer())
+
+    for k, operand in enumerate(operands):
+        b.store(lanes.resized(operand, I64), wide(k))
+    arguments = [_text(b, f"{op} {_NAMED[dtype.float_format]}"), ir.Constant(I64, count)]
+    arguments += [ir.Constant(I64, len(operands)), mask, place(0)]
+    function = b.module.globals.get(SYMBOL)
+    if function is None:
+        types = [argument.type for argument in arguments]
+        function = ir.Function(b.module, ir.FunctionType(ir.VoidType(), types), SYMBOL)
+    b.call(function, arguments)
+    word = operands[0].type
+    element = word.element if isinstance(word, ir.VectorType) else word
+    return lanes.resized(b.load(wide(len(operands))), element)
+
+
+def _text(builder: ir.IRBuilder, text: str) -> Any:
+    module, name = builder.module, "name " + text
+    constant = module.globals.get(name)
+    if constant is None:
+        data = bytearray(text.encode() + b"\0")
+        kind = ir.ArrayType(_BYTE, len(data))
+        constant = ir.GlobalVariable(module, kind, name)
+        constant.linkage, constant.global_constant = "private", True
+        constant.initializer = ir.Constant(kind, data)
+    return builder.bitcast(constant, _BYTE.as_pointer())
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)
+def _elementary(name: bytes, lanes: int, operands: int, mask: int, memory: int) -> None:
+    op, text = name.decode().split(" ")
+    fmt = FORMATS[text]
+    words = np.ctypeslib.as_array((ctypes.c_uint64 * (lanes * (operands + 1))).from_address(memory))
+    table = words.reshape(operands + 1, lanes)
+    chosen = [lane for lane in range(lanes) if mask >> lane & 1]
+    table[operands, chosen] = evaluate(op, fmt, *(table[k, chosen].astype(word_dtype(fmt)) for k in range(operands)))
+
+
+@lru_cache(maxsize=1)
+def provide() -> None:
+    """Makes the symbol known to the linker of compiled code."""
+    binding.add_symbol(SYMBOL, ctypes.cast(_elementary, ctypes.c_void_p).value)
