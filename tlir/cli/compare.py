@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,15 +15,24 @@ if TYPE_CHECKING:
     from tlir.cli.formats import Case
     from tlir.cli.outcome import Outcome
     from tlir.compare import CompareReport, Element, OutputComparison
+    from tlir.compare.auto import AutoOutput, AutoReport, Bound
 
 
 @click.command("compare", short_help="Compare artifacts with the outputs that the frontend recorded.")
 @reporting(("junit", "github"))
-@click.option("--tolerance", metavar="T", help="Largest absolute difference (the artifact's own, or 2e-5).")
+@click.option(
+    "--tolerance",
+    metavar="T",
+    help="Largest absolute difference (the artifact's own, or 2e-5), or auto: what the mathematics permits.",
+)
 @click.option("--rtol", metavar="R", default="0", help="Plus R times the recorded absolute value (0).")
 @click.option("--ulps", metavar="N", type=int, help="Largest distance in units in the last place.")
 @click.option("--words", is_flag=True, help="Bits must be equal; NaNs of any payload are.")
 @click.option("--nan-payload", is_flag=True, help="With --words: payloads of NaNs must be equal too.")
+@click.option("--policy", metavar="POLICY", help="With auto: strict, reorder, frontend (default) or loose.")
+@click.option(
+    "--accuracy", metavar="FILE", type=click.Path(path_type=Path), help="With auto: a table of functions' errors."
+)
 @click.option("--device", metavar="DEVICE", default="reference", help="Where to run (reference).")
 @click.pass_context
 def command(
@@ -36,6 +46,8 @@ def command(
     ulps: int | None,
     words: bool,
     nan_payload: bool,
+    policy: str | None,
+    accuracy: Path | None,
     device: str,
 ) -> None:
     """Run artifacts, and all those in folders, on their recorded inputs, and compare every output with the recorded
@@ -45,6 +57,10 @@ def command(
     of its format away; with --ulps and a tolerance, if either holds. Integers must be equal unless --ulps is given,
     Booleans always. NaN equals NaN, an infinity only itself, and -0 equals 0 except under --words.
 
+    With --tolerance auto every element is judged by rigorous bounds of what other orders of summation, fused operations
+    and functions of a stated accuracy can give: identical, rounding, reordering, undecided or bug. A bug fails; so does
+    what is undecided, unless it meets --rtol or --ulps.
+
     Exit code: 0 if all pass; otherwise the first of 70, 3 (not a valid artifact), 4 (not possible here) and 1
     (something differs) that any file gives.
     """
@@ -52,13 +68,16 @@ def command(
     from tlir.cli.console import Output
     from tlir.cli.paths import artifacts
     from tlir.cli.progress import Progress
-    from tlir.compare import compare
-    from tlir.compare.rule import make_rule
+    from tlir.compare import check_options, compare
 
     written = chosen_format(format, as_json)
-    make_rule(tolerance, rtol, ulps, words, nan_payload)  # wrong options are an error before the first file is read
+    check_options(
+        tolerance, rtol, ulps, words, nan_payload, policy, accuracy
+    )  # wrong options are an error before the first file is read
     files = artifacts(paths)
     output = Output()
+
+    auto = tolerance == "auto" and device == "reference"
 
     def examine(file: str) -> CompareReport:
         graph = load(file).ir
@@ -77,7 +96,10 @@ def command(
             words=words,
             nan_payload=nan_payload,
             device=device,
-            evaluate=evaluate,
+            evaluate=None if auto else evaluate,
+            policy=policy,
+            table=accuracy,
+            observe=lambda node: progress.advance(),
         )
 
     debug = bool(ctx.find_root().params.get("debug"))
@@ -91,8 +113,11 @@ def _show(output: Output, outcome: Outcome[CompareReport]) -> None:
     output.line((outcome.file, "heading"), ": ", (outcome.status, outcome.status))
     if report is None:
         return
-    output.line((_recorded(report) + f"passes if {report.rule}", "label"), indent=2)
     several = report.samples > 1
+    if isinstance(report, _auto()):
+        _show_auto(output, report, several)
+        return
+    output.line((_recorded(report) + f"passes if {report.rule}", "label"), indent=2)
     headings = ("output", "type", ">sample", ">equal words", ">max ulps", "max abs diff", "max rel diff", "source")
     output.table(headings, [_row(found, several) for found in report.outputs], indent=2)
     for freedom in sorted({found.freedom for found in report.outputs if found.freedom}):
@@ -101,6 +126,66 @@ def _show(output: Output, outcome: Outcome[CompareReport]) -> None:
     for found in report.outputs:
         if not found.ok:
             _show_failing(output, found, several)
+
+
+def _auto() -> type[AutoReport]:
+    from tlir.compare.auto import AutoReport
+
+    return AutoReport
+
+
+VERDICT_STYLES = {"undecided": "unsupported", "bug": "failed"}
+
+
+def _show_auto(output: Output, report: AutoReport, several: bool) -> None:
+    """The verdicts, what they are based on, and how far the bounds reach."""
+    output.line((_recorded(report) + f"policy {report.freedoms}", "label"), indent=2)
+    headings = (
+        "output",
+        "type",
+        ">sample",
+        "verdict",
+        "elements",
+        ">max ulps",
+        ">tolerance needed",
+        ">justified",
+        "source",
+    )
+    found = [each for each in report.outputs if isinstance(each, _auto_output())]
+    output.table(headings, [_auto_row(each, several) for each in found], indent=2)
+    for each in found:
+        for reason, count in each.reasons:
+            where = f" at {reason.source}" if reason.source else ""
+            node = f", node {reason.node}" if reason.node else ""
+            output.line((f"{each.name}: {count} undecided: {reason.text}{node}{where}", "label"), indent=2)
+        if not each.ok:
+            _show_failing(output, each, several)
+            rows = [
+                (index_text(bound) or "(scalar)", " ".join(bound.low), " ".join(bound.high)) for bound in each.bounds
+            ]
+            output.table(("index", ">permitted from", ">to"), rows, indent=4)
+
+
+def _auto_output() -> type[AutoOutput]:
+    from tlir.compare.auto import AutoOutput
+
+    return AutoOutput
+
+
+def _auto_row(found: AutoOutput, several: bool) -> tuple[Cell, ...]:
+    absolute = found.max_absolute
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in (found.counts or {}).items())
+    return (
+        found.name,
+        str(found.type),
+        str(found.sample) if several else "",
+        (found.verdict, VERDICT_STYLES.get(found.verdict, "passed")),
+        counts,
+        str(found.ulps) if found.max_ulps else "0",
+        short(absolute.absolute) if absolute else "–" if found.mismatched else "0",
+        f"{found.justified:.3g}",
+        f"{found.source.file}:{found.source.line}" if found.source else "",
+    )
 
 
 def _recorded(report: CompareReport) -> str:
@@ -150,7 +235,7 @@ def _show_failing(output: Output, found: OutputComparison, several: bool) -> Non
     output.table(headings, rows, indent=4)
 
 
-def index_text(element: Element) -> str:
+def index_text(element: Element | Bound) -> str:
     """ "[0,3]"; nothing for a scalar."""
     return f"[{','.join(map(str, element.index))}]" if element.index else ""
 

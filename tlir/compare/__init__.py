@@ -11,7 +11,7 @@ from tlir.compare.measure import compare_tensors, output_names
 from tlir.compare.report import CompareReport, Element, OutputComparison
 from tlir.compare.rule import DEFAULT_TOLERANCE, Number, Rule, make_rule
 from tlir.errors import ArtifactError, UsageError
-from tlir.ir.graph import Graph
+from tlir.ir.graph import Graph, Node
 from tlir.ir.tensor import Tensor
 
 __all__ = [
@@ -21,10 +21,36 @@ __all__ = [
     "OutputComparison",
     "Rule",
     "aligned_results",
+    "check_options",
     "compare",
     "compare_tensors",
     "output_names",
 ]
+
+
+def check_options(
+    tolerance: Number | None,
+    rtol: Number,
+    ulps: int | None,
+    words: bool,
+    nan_payload: bool,
+    policy: str | None = None,
+    table: Path | None = None,
+    artifact_tolerance: str | None = None,
+) -> Rule:
+    """The rule that the options state; that of an automatic tolerance is for what bounds leave undecided. UsageError
+    TL0901 for options that do not fit together."""
+    if tolerance != "auto":
+        for name, given in (("policy", policy), ("accuracy table", table)):
+            if given is not None:
+                raise UsageError("TL0901", f"a {name} needs the tolerance auto", hint="give the tolerance auto too")
+        return make_rule(tolerance, rtol, ulps, words, nan_payload, artifact_tolerance)
+    from tlir.compare.bounds import resolve
+
+    make_rule("0" if words else None, rtol, ulps, words, nan_payload)
+    resolve(policy or "frontend", None, table)
+    return make_rule(0, rtol, ulps, False, False)
+
 
 Evaluate = Callable[[Graph, Sequence[Tensor]], Sequence[Tensor]]
 
@@ -41,6 +67,7 @@ def compare(
     evaluate: Evaluate | None = None,
     policy: str | None = None,
     table: Path | None = None,
+    observe: Callable[[Node], None] | None = None,
 ) -> CompareReport:
     """Run the graph on the inputs of every sample and compare each output, element by element, with the recorded one.
 
@@ -60,17 +87,13 @@ def compare(
     replaces the table of the accuracy of elementary functions; ``rtol`` and ``ulps`` then say what elements have to
     satisfy that the bounds leave undecided.
 
-    ``evaluate`` replaces the run on ``device``.
+    ``evaluate`` replaces the run on ``device``; ``observe`` is called after each node that bounds have passed.
 
     Raises UsageError TL0901 for options that do not fit together; ArtifactError TL0701 where there is no sample or no
     output, so that nothing passes because nothing was compared; and what ``tlir.backends.run`` raises.
     """
     auto = tolerance == "auto"
-    if not auto and (policy is not None or table is not None):
-        raise UsageError("TL0901", "a policy needs the tolerance auto", hint="give the tolerance auto too")
-    rule = make_rule(None if auto else tolerance, rtol, ulps, words, nan_payload, graph.tolerance)
-    if auto and words:
-        raise UsageError("TL0901", "words and tolerance exclude each other", hint="words asks for equal bits")
+    rule = check_options(tolerance, rtol, ulps, words, nan_payload, policy, table, graph.tolerance)
     if not graph.samples:
         raise ArtifactError(
             "TL0701",
@@ -94,7 +117,16 @@ def compare(
 
         chosen = policy or "frontend"
         run_there = None if device == "reference" and not given else evaluate
-        return compare_auto(graph, policy=chosen, table=table, rtol=rtol, ulps=ulps, device=device, run=run_there)
+        return compare_auto(
+            graph,
+            policy=chosen,
+            table=table,
+            rtol=rtol,
+            ulps=ulps,
+            device=device,
+            run=run_there,
+            observe=None if observe is None else lambda node, _: observe(node),
+        )
     names = output_names(graph)
     outputs: list[OutputComparison] = []
     evaluated, factors = (graph, []) if rule.words else with_factors(graph)

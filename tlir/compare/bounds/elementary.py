@@ -46,7 +46,7 @@ def _logistic(x: F64) -> F64:
 MONOTONE: dict[str, Monotone] = {
     "sqrt": Monotone(np.sqrt, first=0.0, low=0.0),
     "exponential": Monotone(np.exp, low=0.0),
-    "exponential_minus_one": Monotone(np.expm1, low=-1.0),
+    "exponential_minus_one": Monotone(np.expm1),
     "exp2": Monotone(np.exp2, low=0.0),
     "log": Monotone(np.log, first=0.0),
     "log_plus_one": Monotone(np.log1p, first=-1.0),

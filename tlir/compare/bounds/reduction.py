@@ -31,7 +31,7 @@ def _reduce(step: Step) -> Enclosure:
     operand, axes = step.operands[0], sorted(step.attr("dimensions"))
     reducer, dtype = step.attr("reducer"), step.dtype
     arithmetic = reducer in ("add", "multiply") and dtype.format is not None
-    if operand.all_sure and (not arithmetic or not operand.lo.size):
+    if operand.all_sure and (not operand.lo.size or not (arithmetic or step.subnormal_operand(0).any())):
         return step.sure()
     a = step.operand(0)
     rank = operand.tensor.type.rank
@@ -45,6 +45,9 @@ def combined(step: Step, reducer: str, terms: Interval, tag: Tags) -> Enclosure:
     dtype = step.dtype
     joined = reduced_tags(tag)
     sure = (joined & UNSURE) == 0
+    if dtype.format is not None and step.freedoms.flush:
+        # what may be taken as zero is an interval that begins or ends there
+        sure = sure & ~((terms.lo == 0) ^ (terms.hi == 0)).any(axis=0)
     if reducer == "add" and dtype.format is not None:
         return sum_terms(step, terms, tag)
     if reducer == "multiply" and dtype.is_float:

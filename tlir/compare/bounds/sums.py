@@ -101,7 +101,8 @@ def with_special(result: Interval, tag: Tags, special: Special) -> tuple[Interva
     lo = np.where(plus | minus, np.where(special.sure_plus, np.inf, -np.inf), lo)
     hi = np.where(plus | minus, np.where(special.sure_minus, -np.inf, np.inf), hi)
     lo, hi = np.where(never, np.nan, lo), np.where(never, np.nan, hi)
-    nan = special.nan | never | (plus & minus)
+    # an infinite term meets the opposite infinity also where finite terms add up to it
+    nan = special.nan | never | (plus & (minus | (result.lo == -np.inf))) | (minus & (result.hi == np.inf))
     return Interval(lo, hi), np.where(nan, tag | NAN, tag)
 
 

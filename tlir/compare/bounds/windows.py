@@ -25,7 +25,8 @@ Rule = Callable[[Step], Enclosure]
 def _cumulative(step: Step) -> Enclosure:
     operand, axis, reducer = step.operands[0], step.attr("dimension"), step.attr("reducer")
     arithmetic = reducer in ("add", "multiply", "logaddexp") and step.dtype.format is not None
-    if operand.all_sure and not arithmetic:
+    flushes = step.subnormal_operand(0)
+    if operand.all_sure and not (arithmetic or flushes.any()):
         return step.sure()
     a = step.operand(0)
     turn = slice(None, None, -1) if step.attr("reverse") else slice(None)
@@ -41,6 +42,7 @@ def _cumulative(step: Step) -> Enclosure:
     elif reducer in ("maximum", "minimum", "and", "or") and (reducer in ("maximum", "minimum") or step.dtype.is_bool):
         choose = np.maximum if reducer in ("maximum", "or") else np.minimum
         result = Interval(choose.accumulate(lo, axis=0), choose.accumulate(hi, axis=0))
+        sure = sure & ~np.logical_or.accumulate(np.moveaxis(flushes, axis, 0)[turn], axis=0)
     elif reducer == "logaddexp":
         result = _running_log(step, Interval(lo, hi), count)
         sure = sure & (count <= 1) & (not step.freedoms.any)
@@ -65,7 +67,8 @@ def _running_sum(step: Step, a: Interval, tag: Tags, count: F64) -> tuple[Interv
     wild = plus | minus
     lo = np.where(wild, np.where(sure_plus, np.inf, -np.inf), result.lo)
     hi = np.where(wild, np.where(sure_minus, -np.inf, np.inf), result.hi)
-    tag = np.where(never | (plus & minus), tag | NAN, tag)
+    meet = (plus & (minus | (result.lo == -np.inf))) | (minus & (result.hi == np.inf))
+    tag = np.where(never | meet, tag | NAN, tag)
     return Interval(np.where(never, np.nan, lo), np.where(never, np.nan, hi)), tag
 
 
@@ -91,7 +94,8 @@ def _reduce_window(step: Step) -> Enclosure:
     operand, reducer = step.operands[0], step.attr("reducer")
     arithmetic = reducer in ("add", "multiply") and step.dtype.format is not None
     window = step.attr("window_dimensions")
-    if (operand.all_sure and not arithmetic) or not step.result.type.size or not prod(window):
+    plain = operand.all_sure and not (arithmetic or step.subnormal_operand(0).any())
+    if plain or not step.result.type.size or not prod(window):
         return step.sure()
     a = step.operand(0)
     starts = {"add": (0.0, 0.0), "multiply": (1.0, 1.0)}
