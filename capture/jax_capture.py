@@ -816,7 +816,7 @@ class Builder:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         return [_plain(item) for item in value]
     return int(value) if isinstance(value, np.integer) else value
 
@@ -1389,6 +1389,22 @@ def _general_reduce(b: Builder, ins: list[int], params: Mapping[str, Any], outs:
             reduced = b.emit(reducer, [b.broadcast(ins[count + k], shape), reduced], shape, dtype)
         results.append(reduced)
     return results
+
+
+def _over_mapped_axes(reducer: str) -> Rule:
+    """A collective over axes that ``vmap`` has made ordinary ones, which it names by number."""
+
+    def rule(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+        axes = params["axes"]
+        if params.get("axis_index_groups") is not None or not all(isinstance(axis, int) for axis in axes):
+            raise _Inexpressible("it is about several devices")
+        return [_reduce_axes(b, ref, axes, reducer) for ref in ins]
+
+    return rule
+
+
+for _primitive, _reducer in (("psum", "add"), ("pmax", "maximum"), ("pmin", "minimum")):
+    _rule(_primitive)(_over_mapped_axes(_reducer))
 
 
 def _argument(op: str) -> Rule:
@@ -2111,9 +2127,14 @@ def _triangular_solve(b: Builder, ins: list[int], params: Mapping[str, Any], out
     return [b.emit("triangular_solve", [a, right], *outs[0], transpose_a=transpose, **attrs)]
 
 
-@_rule("lu", "geqrf")
-def _packed_factors(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
-    return b.emit_several("lu" if len(outs) == 3 else "geqrf", ins, outs)
+@_rule("lu")
+def _lu(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return b.emit_several("lu", ins, outs)
+
+
+@_rule("geqrf")
+def _geqrf(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    return b.emit_several("geqrf", ins, outs)
 
 
 @_rule("householder_product")
@@ -2153,6 +2174,32 @@ def _svd(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]
     types = [((*batch, rows, left), dtype), outs[0], ((*batch, right, columns), dtype)]
     u, values, vh = b.emit_several("svd", ins, types, full_matrices=full)
     return [values, u, vh][: len(outs)]
+
+
+# Error checks, which an artifact has no way to raise.
+
+
+@_rule("pure_callback")
+def _pure_callback(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    """A call of Python, refused unless it is how equinox raises an error: then what its mode ``EQX_ON_ERROR=nan`` gives
+    in its place, NaN, the greatest integer, or true."""
+    function = getattr(params["callback"], "callback_func", None)
+    if getattr(function, "__module__", "") != "equinox._errors":
+        raise _Inexpressible("it calls a Python function")
+    warnings.warn(
+        "error checks of equinox are recorded as its mode EQX_ON_ERROR=nan has them: where one would raise, NaN, the "
+        "greatest integer, or true",
+        stacklevel=2,
+    )
+    results = []
+    for shape, dtype in outs:
+        native, kind = _numpy_dtype(dtype), _kind(dtype)
+        if kind in ("int", "uint"):
+            made = np.array(jax.numpy.iinfo(native).max).astype(native)
+        else:
+            made = np.array(True if kind == "bool" else np.nan).astype(native)
+        results.append(b.broadcast(b.constant(made), shape))
+    return results
 
 
 # ---- from steps to nodes --------------------------------------------------------------------------------------------
@@ -2934,7 +2981,7 @@ def _is_own(function: Any) -> bool:
 
 _COLLECTIVES = """all_gather all_gather_done all_gather_invariant all_gather_reduced all_gather_reduced_start
     all_gather_start all_to_all all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_start
-    pmax pmin ppermute ppermute_done ppermute_start precv preduced psend psum psum_done psum_invariant
+    ppermute ppermute_done ppermute_start precv preduced psend psum_done psum_invariant
     psum_invariant_start psum_start pvary ragged_all_to_all reduce_scatter reduce_scatter_done reduce_scatter_start
     reduced_vary_cast_p shard_map unreduced_psum unreduced_psum_start unreduced_reduce_scatter
     unreduced_reduce_scatter_start vary_unreduced_cast_p custom_partitioning inspect_sharding"""
@@ -2946,7 +2993,7 @@ _FOREIGN = """call_exported cudnn_fusion dot_product_attention_bwd dot_product_a
     scaled_matmul scaled_matmul_wrapper tpu_custom_call"""
 
 REFUSED: dict[str, str] = {
-    **dict.fromkeys(["debug_callback", "debug_print", "io_callback", "pure_callback"], "it calls a Python function"),
+    **dict.fromkeys(["debug_callback", "debug_print", "io_callback"], "it calls a Python function"),
     **dict.fromkeys(_COLLECTIVES.split(), "it is about several devices"),
     **dict.fromkeys(_REFERENCES.split(), "it is about mutable references"),
     **dict.fromkeys(_FOREIGN.split(), "it calls code that is not in terms of JAX's primitives"),
@@ -2957,7 +3004,7 @@ REFUSED: dict[str, str] = {
         "it occurs only inside JAX's transformations",
     ),
     **dict.fromkeys(["dim_as_value", "dimension_size", "shape_assertion"], "it is about a size that is not fixed"),
-    **dict.fromkeys(["rng_bit_generator", "rng_uniform"], "its numbers are the platform's own"),
+    "rng_uniform": "its numbers are the platform's own",
     "check": "it raises a Python error",
 }
 """Primitives that no artifact can hold, with the reason; others without a rule or a definition have no operation."""
