@@ -69,7 +69,7 @@ def compile_kernel(kernel: Kernel) -> Compiled | str:
     else:
         text, scratch = _emit(nest, None)
     provide()
-    entry = objects.compile_ir(text, ["kernel"])["kernel"]
+    entry = objects.compile_ir(text, ["kernel"], objects.PLAIN)["kernel"]
     pointers = [ctypes.c_void_p] * (1 + sum(buffer.role != "local" for buffer in kernel.buffers))
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *pointers)(entry)
     return Compiled(nest, call, scratch, text)

@@ -8,8 +8,8 @@ row), to y alone (a column), or to both (a batch).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from tlir.backends.cpu.space import join_variables
@@ -32,15 +32,20 @@ from tlir.kernel.ir import (
 
 @dataclass(frozen=True)
 class Part:
-    """``loop`` over the terms of each block, the blocks being counted by ``blocks`` (None: there is one). Statements
-    ``lhs`` and ``rhs`` compute the factors ``x`` and ``y``."""
+    """The terms of each block in row-major order of ``terms``, the blocks being counted by ``blocks`` (None: there is
+    one). Statements ``lhs`` and ``rhs`` compute the factors ``x`` and ``y``."""
 
     blocks: Variable | None
-    loop: Loop
+    terms: tuple[Variable, ...]
     lhs: tuple[Statement, ...]
     rhs: tuple[Statement, ...]
     x: Value
     y: Value
+
+    @property
+    def count(self) -> int:
+        """Terms in a block."""
+        return prod(v.extent for v in self.terms)
 
 
 @dataclass(frozen=True)
@@ -113,28 +118,24 @@ def as_contraction(kernel: Kernel) -> Contraction | None:
     if any(s.offset.coefficient(rows[-1]) == 1 for s in epilogue if isinstance(s, Store)):
         # products commute: columns are what the results lie next to each other along
         rows, columns = columns, rows
-        parts = [Part(p.blocks, p.loop, p.rhs, p.lhs, p.y, p.x) for p in parts]
+        parts = [Part(p.blocks, p.terms, p.rhs, p.lhs, p.y, p.x) for p in parts]
     return Contraction(kernel, batch, rows, columns, tuple(parts), adds, fused.pop(), word, total, epilogue)
 
 
 def _part(loop: Loop, outer: list[Statement]) -> tuple[Part, bool, Value, bool] | None:
     """The part that a loop of the kernel's body makes, whether it is fused, what it starts from, and whether its block
     results are added to a total inside it."""
-    inner = [s for s in loop.body.statements if isinstance(s, Loop)]
     if len(loop.results) != 1:
         return None
-    if inner:
-        if len(inner) != 1 or len(inner[0].results) != 1:
-            return None
+    inner = [s for s in loop.body.statements if isinstance(s, Loop)]
+    if len(inner) == 1 and inner[0].start == loop.start and len(inner[0].results) == 1:
         added = _sum_of(list(loop.body.statements), loop.parameters[0], inner[0].results[0])
-        if added is None or loop.body.results != (added,) or loop.start != inner[0].start:
-            return None
         found = _products(inner[0], (*outer, *loop.body.statements))
-        if found is None:
+        if added is None or loop.body.results != (added,) or found is None:
             return None
-        return Part(loop.variable, inner[0], *found[0]), found[1], loop.start[0], True
+        return Part(loop.variable, *found[0]), found[1], loop.start[0], True
     found = _products(loop, tuple(outer))
-    return None if found is None else (Part(None, loop, *found[0]), found[1], loop.start[0], False)
+    return None if found is None else (Part(None, *found[0]), found[1], loop.start[0], False)
 
 
 def _sum_of(statements: list[Statement], left: Value, right: Value) -> Value | None:
@@ -144,8 +145,22 @@ def _sum_of(statements: list[Statement], left: Value, right: Value) -> Value | N
     return None
 
 
-def _products(loop: Loop, outer: Iterable[Statement]) -> tuple[tuple[Any, Any, Value, Value], bool] | None:
-    made = {value: s for s in (*outer, *loop.body.statements) for value in results_of(s)}
+def _products(
+    loop: Loop, outer: tuple[Statement, ...]
+) -> tuple[tuple[tuple[Variable, ...], Any, Any, Value, Value], bool] | None:
+    """The terms, both sides and their values, and whether products are fused with sums. Loops that do nothing but run
+    another one, which goes on with their accumulator, are one loop."""
+    terms, known = [loop.variable], list(outer)
+    while True:
+        known += loop.body.statements
+        inner = [s for s in loop.body.statements if isinstance(s, Loop)]
+        if not inner:
+            break
+        if len(inner) > 1 or inner[0].start != loop.parameters or loop.body.results != inner[0].results:
+            return None
+        loop = inner[0]
+        terms.append(loop.variable)
+    made = {value: s for s in known for value in results_of(s)}
     last = made.get(loop.body.results[0])
     accumulator = loop.parameters[0]
     if not isinstance(last, Apply):
@@ -164,7 +179,7 @@ def _products(loop: Loop, outer: Iterable[Statement]) -> tuple[tuple[Any, Any, V
     lhs, rhs = _slice(x, made), _slice(y, made)
     if lhs is None or rhs is None or any(accumulator in _used(s) for s in (*lhs, *rhs)):
         return None
-    return (lhs, rhs, x, y), fused
+    return (tuple(terms), lhs, rhs, x, y), fused
 
 
 def _slice(value: Value, made: dict[Value, Statement]) -> tuple[Statement, ...] | None:

@@ -45,7 +45,7 @@ ALIGNMENT = 64
 def suits(contraction: Contraction) -> bool:
     """Whether tiles pay for a contraction, and hold it: a declared block has to fit a stretch."""
     results = prod(v.extent for v in (*contraction.rows, *contraction.columns))
-    terms = [part.loop.variable.extent for part in contraction.parts]
+    terms = [part.count for part in contraction.parts]
     if any(extent > LONGEST_BLOCK for extent in terms) and contraction.adds:
         return False
     return sum(terms) >= LEAST_TERMS and results >= LEAST_RESULTS and prod(v.extent for v in contraction.rows) >= 4
@@ -67,8 +67,10 @@ class Tiles:
         self.width = VECTORS * self.lanes
         self.rows = prod(v.extent for v in contraction.rows)
         self.columns = prod(v.extent for v in contraction.columns)
+        self.pack = self._pack_lanes()
         self.row_tiles = -(-self.rows // ROWS)
-        self.stretch = max(TERMS, *(p.loop.variable.extent for p in contraction.parts)) if contraction.adds else TERMS
+        longest = max(part.count for part in contraction.parts)
+        self.stretch = longest if contraction.adds else min(TERMS, longest)
         self.column_block = min(COLUMNS, -(-self.columns // self.width) * self.width)
         self.row_block = min(ROW_BLOCK, self.row_tiles * ROWS)
         sizes = [
@@ -85,6 +87,13 @@ class Tiles:
         at = [builder.bitcast(builder.gep(scratch, [ir.Constant(I64, place)]), pointer) for place in places]
         self.packed_rows, self.packed_columns, self.results = at
         self.micro = self._micro()
+
+    def _pack_lanes(self) -> int:
+        """How many columns are evaluated at a time: they have to be neighbours along the last column variable."""
+        lanes, last = self.lanes, self.c.columns[-1].extent
+        while lanes > 1 and (last < lanes or (len(self.c.columns) > 1 and last % lanes)):
+            lanes //= 2
+        return lanes
 
     # ---- loops ------------------------------------------------------------------------------------------------------
 
@@ -105,7 +114,7 @@ class Tiles:
     ) -> None:
         b, zero = self.builder, ir.Constant(I64, 0)
         blocks = 1 if part.blocks is None else part.blocks.extent
-        extent = part.loop.variable.extent
+        extent = part.count
         with (
             self.range(zero, ir.Constant(I64, blocks), 1) as block,
             self.range(zero, ir.Constant(I64, extent), self.stretch) as term,
@@ -179,7 +188,7 @@ class Tiles:
             with self.range(ir.Constant(I64, 0), ir.Constant(I64, ROWS), 1) as r:
                 counters = batch | counted_out(b, self.c.rows, self.least(b.add(i, r), last))
                 with self.range(term, term_to, 1) as k:
-                    counters[part.loop.variable] = k
+                    counters |= counted_out(b, part.terms, k)
                     value = self._evaluate(part.lhs, part.x, counters, None, 1)
                     place = b.add(b.add(panel, r), b.mul(b.sub(k, term), ir.Constant(I64, ROWS)))
                     b.store(value, b.gep(self.packed_rows, [place]))
@@ -189,41 +198,28 @@ class Tiles:
     ) -> None:
         """Panels of ``width`` columns: for each term the factors of all of them. Columns beyond the last repeat it."""
         b = self.builder
-        (*_, lane) = self.c.columns
-        terms = b.sub(term_to, term)
+        terms, width = b.sub(term_to, term), ir.Constant(I64, self.width)
         with self.range(column, column_to, self.width) as j:
             panel = b.mul(b.sub(j, column), terms)
-            whole = b.icmp_signed("<=", b.add(j, ir.Constant(I64, self.width)), ir.Constant(I64, self.columns))
-            if len(self.c.columns) == 1 and self.columns >= self.width:
-                with b.if_else(whole) as (then, otherwise):
-                    with then:
-                        self._panel(part, dict(batch), panel, j, term, term_to, lane, self.lanes)
-                    with otherwise:
-                        self._panel(part, dict(batch), panel, j, term, term_to, None, 1)
-            else:
-                self._panel(part, dict(batch), panel, j, term, term_to, None, 1)
+            if self.columns % self.pack == 0:
+                self._panel(part, dict(batch), panel, j, term, term_to, self.pack)
+                return
+            whole = b.icmp_signed("<=", b.add(j, width), ir.Constant(I64, self.columns))
+            with b.if_else(whole) as (then, otherwise):
+                with then:
+                    self._panel(part, dict(batch), panel, j, term, term_to, self.pack)
+                with otherwise:
+                    self._panel(part, dict(batch), panel, j, term, term_to, 1)
 
     def _panel(
-        self,
-        part: Part,
-        counters: dict[Variable, Any],
-        panel: Any,
-        column: Any,
-        term: Any,
-        term_to: Any,
-        lane: Variable | None,
-        lanes: int,
+        self, part: Part, counters: dict[Variable, Any], panel: Any, column: Any, term: Any, term_to: Any, lanes: int
     ) -> None:
-        b = self.builder
+        b, lane = self.builder, self.c.columns[-1] if lanes > 1 else None
+        last = ir.Constant(I64, self.columns - lanes)
         with self.range(ir.Constant(I64, 0), ir.Constant(I64, self.width), lanes) as offset:
-            position = b.add(column, offset)
-            if lane is None:
-                last = ir.Constant(I64, self.columns - 1)
-                counters |= counted_out(b, self.c.columns, self.least(position, last))
-            else:
-                counters[lane] = position
+            counters |= counted_out(b, self.c.columns, self.least(b.add(column, offset), last))
             with self.range(term, term_to, 1) as k:
-                counters[part.loop.variable] = k
+                counters |= counted_out(b, part.terms, k)
                 value = self._evaluate(part.rhs, part.y, counters, lane, lanes)
                 place = b.add(b.add(panel, offset), b.mul(b.sub(k, term), ir.Constant(I64, self.width)))
                 pointer = b.gep(self.packed_columns, [place])
@@ -251,44 +247,33 @@ class Tiles:
 
     def _epilogue(self, batch: dict[Variable, Any], row: Any, row_to: Any, column: Any, column_to: Any) -> None:
         b = self.builder
-        (*_, lane) = self.c.columns
         with self.range(row, row_to, 1) as i:
             tile_row = b.mul(b.udiv(i, ir.Constant(I64, ROWS)), ir.Constant(I64, ROWS))
             inside = b.mul(b.urem(i, ir.Constant(I64, ROWS)), ir.Constant(I64, self.width))
             counters = batch | counted_out(b, self.c.rows, i)
 
-            def finish(j: Any, lane: Variable | None, lanes: int) -> None:
+            def finish(j: Any, lanes: int) -> None:
+                lane = self.c.columns[-1] if lanes > 1 else None
                 place = b.sub(j, column)
                 width = ir.Constant(I64, self.width)
                 tile = self._tile(tile_row, b.mul(b.udiv(place, width), width))
                 at = b.gep(self.results, [b.add(b.add(tile, inside), b.urem(place, width))])
                 if lanes > 1:
                     at = b.bitcast(at, vector(self.element, lanes).as_pointer())
-                here = counters | ({lane: j} if lane is not None else counted_out(b, self.c.columns, j))
+                here = counters | counted_out(b, self.c.columns, j)
                 emitter = self._emitter(self.c.epilogue, here, lane, lanes)
                 emitter.canonical.add(self.c.total.number)
                 real = b.load(at, align=self.size)
                 emitter.items[self.c.total.number] = emitter.wide.number(self.c.total.dtype, real)
                 emitter.block(Block(self.c.epilogue))
 
-            if len(self.c.columns) > 1 or self.columns < self.lanes:
-                with self.range(column, column_to, 1) as j:
-                    finish(j, None, 1)
-            else:
-                lanes = ir.Constant(I64, self.lanes)
-                whole = b.mul(b.udiv(b.sub(column_to, column), lanes), lanes)
-                continue_at = b.add(column, whole)
-                with (
-                    b.if_then(b.icmp_signed("<", column, continue_at)),
-                    self.range(column, continue_at, self.lanes) as j,
-                ):
-                    finish(j, lane, self.lanes)
-                if self.columns % self.lanes:
-                    with (
-                        b.if_then(b.icmp_signed("<", continue_at, column_to)),
-                        self.range(continue_at, column_to, 1) as j,
-                    ):
-                        finish(j, None, 1)
+            whole = b.mul(b.udiv(b.sub(column_to, column), ir.Constant(I64, self.pack)), ir.Constant(I64, self.pack))
+            continue_at = b.add(column, whole)
+            with b.if_then(b.icmp_signed("<", column, continue_at)), self.range(column, continue_at, self.pack) as j:
+                finish(j, self.pack)
+            if self.columns % self.pack:
+                with b.if_then(b.icmp_signed("<", continue_at, column_to)), self.range(continue_at, column_to, 1) as j:
+                    finish(j, 1)
 
     # ---- the innermost loop -----------------------------------------------------------------------------------------
 

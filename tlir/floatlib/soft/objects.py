@@ -27,25 +27,28 @@ import llvmlite.binding as binding
 KEPT_FILES = 4096
 """The most files that are kept; when there are more, the older half goes."""
 
-_PIPELINE = "O3, loop and superword vectorization"
+VECTORIZED = "O3, loop and superword vectorization"
+PLAIN = "O2, loops as they are"
+"""Pipelines: one for code of scalars, and a quicker one for code that is written in vectors already."""
+
 _LOCK = Lock()
 _ENGINES: list[Any] = []
 """The owners of all code that was loaded; code is never unloaded."""
 
 
-def compile_ir(text: str, entries: Iterable[str]) -> dict[str, int]:
+def compile_ir(text: str, entries: Iterable[str], pipeline: str = VECTORIZED) -> dict[str, int]:
     """The addresses of the functions ``entries`` of a module in LLVM's assembly language.
 
-    The module is optimised and vectorised for this processor; the addresses are valid as long as the process. Calls of
+    The module is optimised for this processor by one of the pipelines; the addresses are valid as long as the process. Calls of
     several threads wait for each other. RuntimeError (of llvmlite) for text that is no module, KeyError for a function
     that it does not define.
     """
     with _LOCK:
         machine = _target()
-        path = _path(text)
+        path = _path(text, pipeline)
         code = None if path is None else _read(path)
         if code is None:
-            code = _object_code(text, machine)
+            code = _object_code(text, machine, pipeline)
             if path is not None:
                 _write(path, code)
         engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
@@ -87,12 +90,12 @@ def _target() -> Any:
     return binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=3)
 
 
-def _object_code(text: str, machine: Any) -> bytes:
+def _object_code(text: str, machine: Any, pipeline: str) -> bytes:
     module = binding.parse_assembly(text)
     module.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = True
-    options.slp_vectorization = True
+    vectorize = pipeline == VECTORIZED
+    options = binding.create_pipeline_tuning_options(speed_level=3 if vectorize else 2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = vectorize
     passes = binding.create_pass_builder(machine, options)
     passes.getModulePassManager().run(module, passes)
     code: bytes = machine.emit_object(module)
@@ -118,11 +121,11 @@ def folder() -> Path | None:
     return place
 
 
-def _path(text: str) -> Path | None:
+def _path(text: str, pipeline: str) -> Path | None:
     place = folder()
     if place is None:
         return None
-    parts = (*_host(), llvmlite.__version__, str(binding.llvm_version_info), _PIPELINE, text)
+    parts = (*_host(), llvmlite.__version__, str(binding.llvm_version_info), pipeline, text)
     return place / (hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".o")
 
 
