@@ -82,10 +82,10 @@ class CaptureError(Exception):
 class UnsupportedError(CaptureError):
     """Something in the function has no operation in the artifact format; ``problems`` lists all of it."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], kind: str = "operator") -> None:
         self.problems = list(problems)
         count = len(self.problems)
-        head = f"{count} operator{'s are' if count != 1 else ' is'} not supported:"
+        head = f"{count} {kind}{'s are' if count != 1 else ' is'} not supported:"
         super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
 
 
@@ -1780,12 +1780,11 @@ def _index_put(w: Writer, a: Any) -> Value:
         chosen = w.along(mask, a.self.shape, range(lead, lead + mask.rank))
         values = w.broadcast(values, a.self.shape)
         if a.accumulate:
-            values = w.op("add", a.self, values)
+            values = w.op("or" if values.kind == "bool" else "add", a.self, values)
         return w.select(chosen, values, a.self)
     places = _places(w, a.self.shape, a.indices)
-    if a.accumulate and a.self.kind == "bool":
-        raise _Refused("accumulating bool")
-    reducer = "add" if a.accumulate else "replace"
+    adding = "maximum" if a.self.kind == "bool" else "add"  # true + true is true
+    reducer = adding if a.accumulate else "replace"
     values = w.broadcast(values, places.shape)
     return _store(w, a.self, places.vectors, values, places.axes, places.place, reducer)
 
@@ -1795,7 +1794,8 @@ def _put_flat(w: Writer, a: Any) -> Value:
     flat, index = w.reshape(a.self, [a.self.size]), w.reshape(a.index, [a.index.size])
     source = w.reshape(w.convert(a.source, a.self.dtype), [a.index.size])
     vectors = _column(w, _wrapped(w, index, a.self.size))
-    return w.reshape(_store(w, flat, vectors, source, [0], 0, "add" if a.accumulate else "replace"), a.self.shape)
+    reducer = ("maximum" if a.self.kind == "bool" else "add") if a.accumulate else "replace"
+    return w.reshape(_store(w, flat, vectors, source, [0], 0, reducer), a.self.shape)
 
 
 @rule("gather.default")
@@ -2043,6 +2043,54 @@ def _searchsorted(w: Writer, a: Any) -> Value:
 def _triangle(w: Writer, a: Any) -> Value:
     make = torch.tril_indices if a.operator == "tril_indices" else torch.triu_indices
     return w.constant(make(a.row, a.col, a.offset, dtype=TORCH_DTYPES[w.out[0][1]]))
+
+
+def _groups(w: Writer, ends: Value, rows: int) -> Value:
+    """The group of each row, where group g ends before row ``ends[g]``; the number of groups beyond the last. int64."""
+    row = _places_of(w, [rows, ends.size], 0)
+    past = w.compare("LE", w.along(w.convert(ends, "int64"), row.shape, [1]), row)
+    return w.reduce(w.convert(past, "int64"), "add", [1])
+
+
+def _grouped_product(w: Writer, lhs: Value, weights: Value, ends: Value, dtype: str) -> Value:
+    """Each row of ``lhs`` times the matrix of its group; rows beyond the last group give zeros."""
+    count, (rows, inner) = weights.shape[0], lhs.shape
+    group = _groups(w, ends, rows)
+    matrices = _take(w, weights, _column(w, group), [0], 0)
+    result = w.dot(w.reshape(lhs, [rows, 1, inner]), matrices, 1, 2, 1, dtype)
+    result = w.reshape(result, [rows, weights.shape[-1]])
+    inside = w.along(w.compare("LT", group, w.full(count, group)), result.shape, [0])
+    return w.select(inside, result, w.full(0, result))
+
+
+@rule("_grouped_mm.default")
+def _grouped_mm(w: Writer, a: Any) -> Value:
+    if a.self.rank != 2 or a.mat2.rank != 3 or a.bias is not None:
+        raise _Refused("a form other than the rows of a matrix by a matrix for each group")
+    return _grouped_product(w, a.self, a.mat2, a.offs, w.out[0][1])
+
+
+def _grouped_mm_fallback(w: Writer, a: Any) -> Value:
+    """Hugging Face transformers' operator for mixtures of experts (integrations/moe.py)."""
+    return _grouped_product(w, a.input, a.weight, a.offs, w.out[0][1])
+
+
+def _grouped_mm_fallback_backward(w: Writer, a: Any) -> list[Value | None]:
+    """Gradients of the rows, and of each matrix: the products of the rows and gradients of its group."""
+    turned = w.transpose(a.weight, [0, 2, 1])
+    rows = _grouped_product(w, a.grad_output, turned, a.offs, w.out[0][1])
+    count, height = a.weight.shape[0], a.input.shape[0]
+    group = _groups(w, a.offs, height)
+    mine = w.compare("EQ", w.along(group, [count, height], [1]), _places_of(w, [count, height], 0))
+    parts = []
+    for x in (a.input, a.grad_output):
+        wide = w.along(x, [count, *x.shape], [1, 2])
+        parts.append(w.select(w.along(mine, wide.shape, [0, 1]), wide, w.full(0, wide)))
+    return [rows, w.dot(*parts, 1, 1, 1, w.out[1][1])]
+
+
+RULES["transformers.grouped_mm_fallback.default"] = _grouped_mm_fallback
+RULES["transformers.grouped_mm_fallback_backward.default"] = _grouped_mm_fallback_backward
 
 
 # ---- rules: convolutions and pooling
@@ -4615,12 +4663,18 @@ def _math_attention() -> Iterator[None]:
         yield
 
 
-def _trace(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str]) -> _Traced:
-    """torch.export with decompositions; where it cannot trace (gradients), make_fx on the real tensors."""
+TRACERS = ("torch.export", "make_fx")
+
+
+def _trace(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str], tracer: str | None = None) -> _Traced:
+    """torch.export with decompositions; where it cannot trace (gradients), make_fx on the real tensors. With
+    ``tracer``, that one alone."""
     attempts: list[Callable[[], _Traced]] = [
         lambda: _trace_export(flat, tensors, names),
         lambda: _trace_make_fx(flat, tensors, names),
     ]
+    if tracer is not None:
+        attempts = [attempts[TRACERS.index(tracer)]]
     first: Exception | None = None
     for attempt in attempts:
         messages = io.StringIO()  # torch prints the unfinished graph of an attempt that fails
@@ -5310,6 +5364,143 @@ def _body(nodes: list[dict[str, Any]], outputs: Sequence[int | list[int]]) -> di
     }
 
 
+# ---- dimensions without a fixed size --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Dimension:
+    """An axis whose size is left open: the names it depends on, and its size by theirs."""
+
+    place: str
+    """As a message says it: "axis 0 of x"."""
+    axis: int
+    names: tuple[str, ...]
+    size: Callable[[Mapping[str, int]], int]
+    bounds: Mapping[str, tuple[float, float]]
+
+
+def _resized_axis(tensor: torch.Tensor, axis: int, size: int) -> torch.Tensor:
+    """An example of another size along an axis: its elements over again, or the first of them."""
+    have = tensor.shape[axis]
+    if have == size:
+        return tensor
+    if not have:
+        shape = [*tensor.shape[:axis], size, *tensor.shape[axis + 1 :]]
+        return torch.zeros(shape, dtype=tensor.dtype)
+    return tensor.index_select(axis, torch.arange(size) % have)
+
+
+def _pin(tensor: torch.Tensor, dimensions: Sequence[_Dimension], sizes: Mapping[str, int]) -> torch.Tensor:
+    """The example argument with the sizes that its dimensions are pinned to."""
+    for dimension in dimensions:
+        for name in dimension.names:
+            low, high = dimension.bounds.get(name, (0, math.inf))
+            if not low <= sizes[name] <= high:
+                raise CaptureError(f"the size {sizes[name]} of {name} is not between {low} and {high}")
+        tensor = _resized_axis(tensor, dimension.axis, dimension.size(sizes))
+    return tensor
+
+
+def _require_sizes(dimensions: Sequence[_Dimension], sizes: Mapping[str, int]) -> None:
+    """Every dimension pinned, and nothing else."""
+    places: dict[str, list[str]] = {}
+    for dimension in dimensions:
+        for name in dimension.names:
+            places.setdefault(name, []).append(dimension.place)
+    unknown = sorted(set(sizes) - set(places))
+    if unknown:
+        known = f"there are {', '.join(places)}" if places else "every size is fixed"
+        raise CaptureError(f"there is no dimension {unknown[0]} to pin; {known}")
+    problems = [
+        Problem(f"the dimension {name}", reason=f"{' and '.join(where)} has no fixed size; pin it with --size {name}=N")
+        for name, where in places.items()
+        if name not in sizes
+    ]
+    if problems:
+        raise UnsupportedError(problems, "open dimension")
+
+
+def _dimension(spec: Any, place: str, axis: int) -> _Dimension | None:
+    """What ``torch.export.Dim`` says of an axis; None where its size is fixed."""
+    if spec is None or isinstance(spec, int) or getattr(getattr(spec, "type", None), "name", "") == "STATIC":
+        return None
+    root = getattr(spec, "root", spec)
+    name = getattr(root, "__name__", None) or f"{place.split(' of ')[1]}.{axis}"
+    convert = getattr(spec, "fn", None) if root is not spec else None
+    bounds = {name: (getattr(root, "min", 0) or 0, getattr(root, "max", math.inf) or math.inf)}
+
+    def size(sizes: Mapping[str, int]) -> int:
+        return int(convert(sizes[name])) if convert else sizes[name]
+
+    return _Dimension(place, axis, (name,), size, bounds)
+
+
+def _open_dimensions(spec: Any, value: Any, path: str) -> list[tuple[torch.Tensor, list[_Dimension]]]:
+    """The tensors of an argument with the dimensions that ``spec``, in the form of torch.export's dynamic_shapes,
+    leaves open."""
+    if spec is None:
+        return []
+    if isinstance(value, torch.Tensor):
+        axes = spec.items() if isinstance(spec, Mapping) else enumerate(spec)
+        found = [_dimension(given, f"axis {axis} of {path}", normal_axis(axis, value.dim())) for axis, given in axes]
+        return [(value, [dimension for dimension in found if dimension is not None])]
+    children = _children(value, path)
+    if children is None:
+        return []
+    result = []
+    for k, (key, child, child_path) in enumerate(children[1]):
+        inner = spec.get(key) if isinstance(spec, Mapping) else spec[k]
+        result += _open_dimensions(inner, child, child_path)
+    return result
+
+
+def _pinned(
+    names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any], spec: Any, sizes: Mapping[str, int]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments in the sizes to which the dimensions of ``spec`` are pinned."""
+    pairs = [*zip(names, args, strict=True), *kwargs.items()]
+    by_name = spec if isinstance(spec, Mapping) else dict(zip([name for name, _ in pairs], spec or (), strict=False))
+    opened = [x for name, value in pairs for x in _open_dimensions(by_name.get(name), value, name)]
+    _require_sizes([dimension for _, dimensions in opened for dimension in dimensions], sizes)
+    replaced = {id(tensor): _pin(tensor, dimensions, sizes) for tensor, dimensions in opened}
+    args, kwargs = pytree.tree_map(lambda x: replaced.get(id(x), x), (tuple(args), dict(kwargs)))
+    return tuple(args), dict(kwargs)
+
+
+def _of_program(
+    program: torch.export.ExportedProgram, args: Sequence[Any], kwargs: Mapping[str, Any], sizes: Mapping[str, int]
+) -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]:
+    """An exported program as a module, and its example arguments in the sizes that its symbols are pinned to."""
+    if not args and not kwargs:
+        if program.example_inputs is None:
+            raise CaptureError("the exported program has no example inputs; pass arguments")
+        args, kwargs = program.example_inputs
+    leaves, spec = pytree.tree_flatten((tuple(args), dict(kwargs)))
+    wanted = set(program.graph_signature.user_inputs)
+    places = [n for n in program.graph.nodes if n.op == "placeholder" and n.name in wanted]
+    if len(leaves) != len(places):
+        raise CaptureError(f"the exported program takes {len(places)} arguments, not {len(leaves)}")
+    limits = {
+        str(symbol): (float(given.lower), float(given.upper)) for symbol, given in program.range_constraints.items()
+    }
+    dimensions: dict[int, list[_Dimension]] = {}
+    for k, node in enumerate(places):
+        for axis, size in enumerate(getattr(node.meta["val"], "shape", ())):
+            if isinstance(size, torch.SymInt):
+                expression = size.node.expr
+
+                def length(sizes: Mapping[str, int], expression: Any = expression) -> int:
+                    return int(expression.subs({symbol: sizes[str(symbol)] for symbol in expression.free_symbols}))
+
+                names = tuple(sorted(map(str, expression.free_symbols)))
+                place = f"axis {axis} of {node.name}"
+                dimensions.setdefault(k, []).append(_Dimension(place, axis, names, length, limits))
+    _require_sizes([dimension for found in dimensions.values() for dimension in found], sizes)
+    leaves = [_pin(leaf, dimensions[k], sizes) if k in dimensions else leaf for k, leaf in enumerate(leaves)]
+    args, kwargs = pytree.tree_unflatten(leaves, spec)
+    return program.module(), tuple(args), dict(kwargs)
+
+
 # ---- export ---------------------------------------------------------------------------------------------------------
 
 
@@ -5319,6 +5510,9 @@ def export(
     name: str | None = None,
     trace: bool = False,
     compile: bool = False,
+    dynamic_shapes: Any = None,
+    sizes: Mapping[str, int] | None = None,
+    tracer: str | None = None,
     **kwargs: Any,
 ) -> dict[str, Any]:
     """The artifact of ``fn(*args, **kwargs)``, with the words that torch returns for these arguments.
@@ -5333,10 +5527,25 @@ def export(
     ``trace`` records the value of every node too. The recorded outputs are those of the traced graph, evaluated
     operator by operator; with ``compile`` they are those of ``torch.compile(fn)``.
 
+    An artifact's sizes are fixed: those of the arguments. ``dynamic_shapes`` takes what torch.export takes under this
+    name; every dimension that it leaves open is refused by its name unless ``sizes`` pins it, and then the examples
+    are brought to that size. ``fn`` may also be an ExportedProgram, whose example inputs are used where none are given
+    and whose symbols are pinned in the same way.
+
+    The function is traced with ``torch.export`` where that can trace it, otherwise with ``make_fx`` on copies of the
+    arguments; ``tracer`` names the one to use. make_fx also traces gradients (torch.func.grad and its like,
+    torch.autograd.grad, backward) and whole training steps with torch's optimizers.
+
     Raises UnsupportedError with every operator that has no operation, and CaptureError where the function itself
     fails or an argument cannot be captured.
     """
+    if tracer is not None and tracer not in TRACERS:
+        raise CaptureError(f"the tracer is {' or '.join(TRACERS)}, not {tracer}")
     leaves: list[_Leaf] = []
+    if isinstance(fn, torch.export.ExportedProgram):
+        fn, args, kwargs = _of_program(fn, args, kwargs, sizes or {})
+    elif dynamic_shapes is not None or sizes:
+        args, kwargs = _pinned(_argument_names(fn, args), args, kwargs, dynamic_shapes, sizes or {})
     names = _argument_names(fn, args)
     trees = [describe(arg, arg_name, leaves, _is_tensor) for arg, arg_name in zip(args, names, strict=True)]
     named = [[key, describe(arg, key, leaves, _is_tensor)] for key, arg in kwargs.items()]
@@ -5351,7 +5560,7 @@ def export(
     values = [leaf.value.detach() for leaf in tensors]
 
     flat = _Flat(fn, args, kwargs)
-    traced = _trace(flat, values, [leaf.path for leaf in tensors])
+    traced = _trace(flat, values, [leaf.path for leaf in tensors], tracer)
     output_tree, results = flat.kept.result
     if traced.changed:
         if compile:
@@ -5982,13 +6191,29 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE.py:NAME",
         help="example arguments: a tuple, a dict of named ones, or a function giving them",
     )
+    parser.add_argument(
+        "--dynamic-shapes",
+        metavar="FILE.py:NAME",
+        help="torch.export's dynamic_shapes; each Dim needs a --size",
+    )
+    parser.add_argument(
+        "--size", action="append", metavar="NAME=N", default=[], help="pin a dimension that is left open (repeatable)"
+    )
     parser.add_argument("-o", "--output", metavar="OUT.json", help="the artifact to write")
     parser.add_argument("--name", help="the artifact's name (by default the function's)")
     parser.add_argument("--trace", action="store_true", help="record the value of every node")
     parser.add_argument("--compile", action="store_true", help="record the outputs of torch.compile")
+    parser.add_argument("--tracer", choices=TRACERS, help="what traces the function (by default the first that can)")
     parser.add_argument("--list-operations", action="store_true", help="print what becomes of every ATen operator")
     parser.add_argument("--json", action="store_true", help="print that list as JSON")
     return parser
+
+
+def _named_size(text: str) -> tuple[str, int]:
+    name, equals, number = text.rpartition("=")
+    if not equals or not name or not number.isdecimal():
+        raise CaptureError(f"--size {text!r} is not NAME=N with a number N")
+    return name, int(number)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -6002,14 +6227,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error("the function to capture and -o OUT.json are needed")
     try:
         fn = _load(options.function)
-        if isinstance(fn, type) or not callable(fn):
+        if not isinstance(fn, torch.export.ExportedProgram) and (isinstance(fn, type) or not callable(fn)):
             raise CaptureError(f"{options.function} is not a function or an nn.Module object")
         args, kwargs = _example(options.args)
         # A parameter of the function may be called as one of export's own.
         call = copy.copy(kwargs)
-        clash = sorted({"name", "trace", "compile"} & call.keys())
+        clash = sorted({"name", "trace", "compile", "dynamic_shapes", "sizes", "tracer"} & call.keys())
         if clash:
             raise CaptureError(f"the argument {clash[0]} cannot be given by name; give it by position")
+        call["dynamic_shapes"] = _load(options.dynamic_shapes) if options.dynamic_shapes else None
+        call["sizes"] = dict(map(_named_size, options.size))
+        call["tracer"] = options.tracer
         artifact = export(fn, *args, name=options.name, trace=options.trace, compile=options.compile, **call)
         save(artifact, options.output)
     except UnsupportedError as error:
