@@ -81,7 +81,7 @@ def _evaluate(name: str, fmt: Format, columns: list[Words], flags: bool) -> tupl
         words, raised = _specified(name, fmt, columns)
         return words[:, 0], raised
     words, raised, undecided = evaluate_fast(name, fmt, *(column[:, 0] for column in columns), flags=flags)
-    if undecided.any():
+    if undecided.size:
         some_words, some_raised = _specified(name, fmt, [column[undecided] for column in columns])
         words[undecided] = some_words[:, 0, 0]
         if flags:

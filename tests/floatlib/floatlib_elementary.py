@@ -1,0 +1,80 @@
+"""What the tests of the elementary kernels share: MPFR's functions by our names, and operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gmpy2
+import numpy as np
+from floatlib_mpfr import unbounded
+
+from tlir.floatlib.format import Format
+from tlir.floatlib.words import word_dtype
+
+MPFR: dict[str, Callable[..., Any]] = {
+    "exponential": gmpy2.exp,
+    "exponential_minus_one": gmpy2.expm1,
+    "exp2": gmpy2.exp2,
+    "log": gmpy2.log,
+    "log_plus_one": gmpy2.log1p,
+    "log2": gmpy2.log2,
+    "log10": gmpy2.log10,
+    "logistic": lambda x: 1 / (1 + gmpy2.exp(-x)),
+    "tanh": gmpy2.tanh,
+    "sinh": gmpy2.sinh,
+    "cosh": gmpy2.cosh,
+    "asinh": gmpy2.asinh,
+    "acosh": gmpy2.acosh,
+    "atanh": gmpy2.atanh,
+    "sine": gmpy2.sin,
+    "cosine": gmpy2.cos,
+    "tan": gmpy2.tan,
+    "asin": gmpy2.asin,
+    "acos": gmpy2.acos,
+    "atan": gmpy2.atan,
+    "erf": gmpy2.erf,
+    "erfc": gmpy2.erfc,
+    "rsqrt": gmpy2.rec_sqrt,
+    "cbrt": gmpy2.cbrt,
+    "atan2": gmpy2.atan2,
+    "hypot": gmpy2.hypot,
+    "power": lambda x, y: x**y,
+}
+
+
+def exact_values(name: str, *columns: Sequence[float]) -> list[Any]:
+    """The function by MPFR with 200 bits."""
+    with unbounded(200):
+        return [MPFR[name](*(gmpy2.mpfr(x) for x in row)) for row in zip(*columns, strict=True)]
+
+
+def operands(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Numbers of 24 bits: all exponents that kernels take, and many near the boundaries between their cases."""
+    exponents = np.concatenate([rng.integers(-490, 490, count), rng.integers(-12, 12, 3 * count)])
+    values = np.ldexp(rng.integers(1 << 23, 1 << 24, exponents.size).astype(float), exponents - 24)
+    edges = np.array([0.125, 0.25, 0.5, 0.70710678, 0.75, 0.875, 1.0, 1.41421356, 2.0, 4.0, 10.0, 20.0, 0.34657359,
+                      1.0397208, np.pi / 4, np.pi / 2, np.pi, 3 * np.pi, 600.0, 2.0**20])  # fmt: skip
+    near = np.concatenate([edges.astype(np.float32) * np.float32(1 + k * 2.0**-23) for k in range(-4, 5)]).astype(float)
+    values = np.concatenate([values, near])
+    return np.concatenate([values, -values])
+
+
+def float32_rows(name: str, operand_count: int, count: int, seed: int = 11) -> list[np.ndarray]:
+    """Words of float32: random ones, moderate numbers, small integers and halves, and all pairs of special words."""
+    rng = np.random.default_rng(seed + len(name))
+    edges = np.array([0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00001, 0x7F800001, 1, 0x80000001, 0x007FFFFF,
+                      0x00800000, 0x3F800000, 0xBF800000, 0x3F7FFFFF, 0x3F800001, 0x40000000, 0xC0400000, 0x3F000000,
+                      0x7F7FFFFF, 0xFF7FFFFF], np.uint32)  # fmt: skip
+    columns = []
+    for k in range(operand_count):
+        special = np.repeat(edges, edges.size) if k else np.tile(edges, edges.size if operand_count > 1 else 1)
+        moderate = (rng.standard_normal(count) * 4).astype(np.float32)
+        small = (rng.integers(-20, 21, count) / 2).astype(np.float32)
+        parts = [rng.integers(0, 1 << 32, count, dtype=np.uint32), moderate.view(np.uint32), small.view(np.uint32)]
+        columns.append(np.concatenate([*parts, special]))
+    return columns
+
+
+def all_words(fmt: Format) -> np.ndarray:
+    return np.arange(1 << fmt.width).astype(word_dtype(fmt))
