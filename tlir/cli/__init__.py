@@ -15,6 +15,7 @@ COMMANDS: dict[str, str] = {
     "upgrade": "tlir.cli.upgrade",
     "reorder": "tlir.cli.reorder",
     "cast": "tlir.cli.cast",
+    "stress": "tlir.cli.stress",
 }
 """Each command's name and the module whose function ``command`` it is, in the order of ``tlir --help``."""
 

@@ -263,7 +263,8 @@ def _remainder(step: Step) -> Enclosure:
     if (~whole).any():
         reason = np.uint32(step.reason("branch", "the quotient may be on either side of an integer") << 2)
         tag = np.where(~whole & (tag < 4), tag | reason, tag)
-    return step.enclosed(result, tag, step.untouched(step.dtype.float_format))
+    result = step.flushed(step.dtype.float_format, result)
+    return step.enclosed(result, tag, step.untouched(step.dtype.float_format, result))
 
 
 def _next_after(step: Step) -> Enclosure:
@@ -308,18 +309,21 @@ def _integer_pow(step: Step) -> Enclosure:
     power = Interval(power.lo - 4 * known.step, power.hi + 4 * known.step)
     if size % 2 == 0:
         power = Interval(np.maximum(power.lo, 0.0), power.hi)
+    power = _overflowing(power, known.top / 2)
     if exponent < 0:
         small = iv.has_zero(power) | (np.minimum(np.abs(power.lo), np.abs(power.hi)) < 8 * known.tiny)
         one = Interval(np.ones_like(power.lo), np.ones_like(power.hi))
         quotient, nan, _ = iv.divide(one, power)
         power = Interval(np.where(small, -np.inf, quotient.lo), np.where(small, np.inf, quotient.hi))
-        power = iv.widened(power, 2 * known.unit)
-    over = np.abs(power.hi) > known.top / 2
-    power = Interval(power.lo, np.where(over, np.inf, power.hi))
-    power = Interval(np.where(power.lo < -known.top / 2, -np.inf, power.lo), power.hi)
+        power = _overflowing(iv.widened(power, 2 * known.unit), known.top / 2)
     result, overflow = step.rounded(fmt, iv.closed(power.lo, power.hi, a))
     strict = not step.freedoms.any
     return step.enclosed(result, step.tags(nan | overflow), step.untouched(fmt) if strict else None)
+
+
+def _overflowing(a: Interval, limit: float) -> Interval:
+    """The interval, infinite where it passes the limit."""
+    return Interval(np.where(a.lo < -limit, -np.inf, a.lo), np.where(a.hi > limit, np.inf, a.hi))
 
 
 # ---- integers -------------------------------------------------------------------------------------------------------

@@ -107,6 +107,13 @@ def _reduce_precision(step: Step) -> Enclosure:
     ends = [_evaluated(step, end, attrs) for end in a]
     if not fmt.infinities:
         return step.unknown("reduce_precision of a format without infinities")
+    if exponent_bits >= fmt.exponent_bits:
+        # a subnormal number is rounded at a fixed place, that of its word
+        known = iv.limits(fmt)
+        place = known.step * 2.0 ** max(0, fmt.fraction_bits - step.attr("mantissa_bits"))
+        with np.errstate(all="ignore"):
+            own = [np.rint(end / place) * place for end in a]
+        ends = [np.where(np.abs(end) < known.tiny, x, y) for end, x, y in zip(a, own, ends, strict=True)]
     result = Interval(ends[0], ends[1])
     result = step.flushed(fmt, Interval(iv.nearest(fmt, result.lo), iv.nearest(fmt, result.hi)))
     return step.enclosed(result, step.tags(), step.untouched(fmt, result))
