@@ -4992,6 +4992,21 @@ def _is_number(node: torch.fx.Node) -> bool:
     return isinstance(node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool))
 
 
+def _writes_enough(overload: str, given: Sequence[Any]) -> bool:
+    """Whether an operator writes at as many places as there are elements. They depend on data, and may in principle
+    coincide; what programs write like this is the inverse of a permutation, where they do not."""
+    shape = given[0].shape
+    if overload == "index_put.default":
+        chosen = [(axis, index) for axis, index in enumerate(given[1]) if index is not None]
+        if any(index.dtype == "bool" for _, index in chosen):
+            return False
+        places = math.prod(torch.broadcast_shapes(*(index.shape for _, index in chosen)))
+        return places >= math.prod(shape[axis] for axis, _ in chosen)
+    if overload in ("scatter.src", "scatter.value"):
+        return bool(given[2].shape == shape)
+    return overload == "index_copy.default" and given[2].size >= shape[given[1]]
+
+
 class _Lowering:
     """Walks the FX graph and writes each node by its rule; what has none is collected in ``problems``."""
 
@@ -5157,6 +5172,8 @@ class _Lowering:
         if overload not in _MOVES:
             if overload == "copy.default" and unknown == [1]:
                 return [unset[operands[1]].expand(operands[0].shape)]
+            if unknown == [0] and _writes_enough(overload, given):
+                return []
             raise _Refused("it looks at elements that are whatever was in memory")
         masks = [
             (unset[x] if x in unset else torch.zeros(x.shape, dtype=torch.bool)) if isinstance(x, Value) else x

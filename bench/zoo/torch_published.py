@@ -158,7 +158,7 @@ def whisper_encoder() -> tuple[Any, ...]:
     with_torchvision()
     import transformers
 
-    config = transformers.WhisperConfig(**_D, num_mel_bins=8, max_source_positions=12, max_target_positions=20)
+    config = transformers.WhisperConfig(**_D, num_mel_bins=8, max_source_positions=12, max_target_positions=20, pad_token_id=0)
     net = _seeded(transformers.WhisperModel, config).get_encoder()
     return net, (torch.randn(1, 8, 24),)
 
@@ -168,7 +168,7 @@ def whisper() -> tuple[Any, ...]:
     with_torchvision()
     import transformers
 
-    config = transformers.WhisperConfig(**_D, num_mel_bins=8, max_source_positions=12, max_target_positions=20)
+    config = transformers.WhisperConfig(**_D, num_mel_bins=8, max_source_positions=12, max_target_positions=20, pad_token_id=0)
     net = _seeded(transformers.WhisperForConditionalGeneration, config)
     return net, (torch.randn(1, 8, 24),), {"decoder_input_ids": IDS[:, :4], "use_cache": False}
 

@@ -159,7 +159,7 @@ def transformer_adam() -> tuple[Any, ...]:
         g, value = torch.func.grad_and_value(loss)(p)
         m = {k: 0.9 * m[k] + 0.1 * g[k] for k in p}
         v = {k: 0.99 * v[k] + 0.01 * g[k] ** 2 for k in p}
-        return {k: p[k] - 1e-2 * m[k] / (v[k].sqrt() + 1e-8) for k in p}, m, v, value
+        return {k: p[k] - 1e-2 * m[k] / (v[k].sqrt() + 1e-3) for k in p}, m, v, value
 
     p = _state(net)
     zeros = {k: torch.zeros_like(x) for k, x in p.items()}
