@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.floatlib.elementary_kernels import KERNELS, MAX_EXPONENT, MAX_PRECISION
-from tlir.floatlib.elementary_loop import loop
+from tlir.floatlib.elementary_loop import UNDECIDED, loop
 from tlir.floatlib.format import Format
 from tlir.floatlib.native import ensure_gradual_underflow
-from tlir.floatlib.soft import choice, numpy_loop
+from tlir.floatlib.soft import choice
 from tlir.floatlib.words import Words
 
 NAMES = tuple(KERNELS)
@@ -50,12 +50,14 @@ def evaluate_fast(name: str, fmt: Format, *operands: Words, flags: bool = False)
 
 
 def _run(name: str, fmt: Format, operands: tuple[Words, ...], flags: bool, wide: bool) -> tuple[Words, Any]:
-    kernel = loop(name, fmt, flags, wide)
-    return choice.run_compiled(kernel, operands, "numpy") or numpy_loop.run(kernel, operands)
+    result = choice.run(loop(name, fmt, flags, wide), operands, choice.ELEMENTARY_FROM)
+    if result is None:
+        return np.empty_like(operands[0]), np.full(operands[0].shape, UNDECIDED, dtype=np.uint8)
+    return result
 
 
 def _undecided(marks: NDArray[np.uint8]) -> Places:
-    # elementary_loop.UNDECIDED is the highest bit
+    # UNDECIDED is the highest bit
     negative = marks.view(np.int8) < 0
     return np.flatnonzero(negative) if negative.any() else np.empty(0, dtype=np.intp)
 

@@ -35,11 +35,19 @@ INVALID, INEXACT = int(Flags.INVALID), int(Flags.INEXACT)
 TINY, OVER = INEXACT | int(Flags.UNDERFLOW), INEXACT | int(Flags.OVERFLOW)
 
 
-@cache
 def loop(name: str, fmt: Format, flags: bool = False, wide: bool = False) -> catalog.Kernel:
     """The loop of a function in a format of at most 32 bits: its flags are those of the function (if asked for) and
     ``UNDECIDED``. ``wide``: by the kernel for operands that the usual one leaves."""
-    kernel = KERNELS[name]
+    return _kept(name, fmt, flags, wide)
+
+
+@cache
+def _kept(name: str, fmt: Format, flags: bool, wide: bool) -> catalog.Kernel:
+    return make_loop(name, fmt, KERNELS[name], flags, wide)
+
+
+def make_loop(name: str, fmt: Format, kernel: Kernel, flags: bool = False, wide: bool = False) -> catalog.Kernel:
+    """``loop`` of another kernel than that of ``KERNELS``, and a new one at each call."""
     overrides = _overrides(name, fmt, kernel, flags, wide) if len(kernel.fallback) == 1 else ()
 
     def build(m: Machine, *words: Uint) -> Result:
@@ -59,16 +67,19 @@ Override = tuple[int, int, int | None]
 def _overrides(name: str, fmt: Format, kernel: Kernel, flags: bool, wide: bool) -> tuple[Override, ...]:
     """The special operands of a unary function that the bare loop gets wrong or leaves undecided."""
     m = NumpyMachine(BITS)
-    found = []
-    for word in special_words(fmt):
-        expected, raised = elementary(name, fmt, word)
-        operand = Uint(m, [np.array([word], dtype=m.type)], fmt.width)
-        with np.errstate(all="ignore"):
-            result = _loop(m, name, fmt, kernel, flags, wide, (operand,), ())
-        mark = int(raised) if flags else 0
-        same_mark = int(np.asarray(result.flags).ravel()[0]) == mark
-        if int(np.asarray(result.word.limbs[0]).ravel()[0]) != expected or not same_mark:
-            found.append((word, expected, None if same_mark else mark))
+    operands = special_words(fmt)
+    words = np.array(operands, dtype=m.type)
+    with np.errstate(all="ignore"):
+        result = _loop(m, name, fmt, kernel, flags, wide, (Uint(m, [words], fmt.width),), ())
+    results, marks = (
+        np.broadcast_to(np.asarray(part), words.shape).tolist() for part in (*result.word.limbs, result.flags)
+    )
+    found: list[Override] = []
+    for operand, got, mark in zip(operands, results, marks, strict=True):
+        expected, raised = elementary(name, fmt, operand)
+        wanted = int(raised) if flags else 0
+        if (got, mark) != (expected, wanted):
+            found.append((operand, expected, None if mark == wanted else wanted))
     return tuple(found)
 
 

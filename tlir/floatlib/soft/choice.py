@@ -9,7 +9,9 @@ element, and a kernel moves to the next one when it has computed about as many e
 * ``compiled``: 0.3 to 15 ns an element; 0.03 to 0.3 s at once. From ``COMPILE_AFTER`` 64-bit limbs of results on, where
   llvmlite is installed. What is compiled already is used for arrays of any size.
 
-Operations that the processor or a table computes at a few nanoseconds an element have larger limits.
+Operations that the processor or a table computes at a few nanoseconds an element have larger limits. Elementary
+functions have another specification, of 20 to 100 microseconds an element, and leave it for NumPy from
+``ELEMENTARY_FROM`` elements on.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from tlir.floatlib.words import Words
 
 NUMPY_FROM = 32
 NUMPY_AFTER = 512
+ELEMENTARY_FROM = 8
 COMPILE_AFTER = {"numpy": 1 << 19, "table": 1 << 22, "processor": 1 << 23}
 """64-bit limbs (elements, for formats of up to 64 bits) that one kernel computes otherwise before it is compiled."""
 
@@ -59,12 +62,12 @@ def compiles(kernel: Kernel, size: int, otherwise: str = "numpy") -> bool:
     return (_elements.get(kernel, 0) + size) * numpy_loop.count_limbs(widest) >= COMPILE_AFTER[otherwise]
 
 
-def choose(kernel: Kernel, size: int) -> str:
+def choose(kernel: Kernel, size: int, numpy_from: int = NUMPY_FROM) -> str:
     """ "compiled", "numpy" or "specification" for the next ``size`` elements."""
     if compiles(kernel, size):
         return "compiled"
     known = _elements.get(kernel, 0)
-    return "numpy" if size >= NUMPY_FROM and known + size >= NUMPY_AFTER else "specification"
+    return "numpy" if size >= numpy_from and known + size >= NUMPY_AFTER else "specification"
 
 
 def size_of(kernel: Kernel, operands: Sequence[Words]) -> int:
@@ -99,12 +102,14 @@ def _run_compiled(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, N
     return result
 
 
-def run(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, NDArray[np.uint8] | None] | None:
+def run(
+    kernel: Kernel, operands: tuple[Words, ...], numpy_from: int = NUMPY_FROM
+) -> tuple[Words, NDArray[np.uint8] | None] | None:
     """Words and flags of operands of one common shape; None where the specification is to compute them."""
     if kernel in _compiled:
         return _run_compiled(kernel, operands)
     size = size_of(kernel, operands)
-    chosen = choose(kernel, size)
+    chosen = choose(kernel, size, numpy_from)
     _elements[kernel] = _elements.get(kernel, 0) + size
     if chosen == "specification":
         return None
