@@ -1,8 +1,9 @@
 """Elementary functions on arrays of words, correctly rounded.
 
 Words and flags are those of ``elementary_scalar.elementary`` and ``elementary_complex.elementary_complex``, the
-specification. Here formats of up to 24 bits of precision go through ``elementary_fast`` where its bound decides, each
-distinct operand of the rest is evaluated once, and formats of up to 16 bits keep what was evaluated.
+specification. Here formats of up to 24 bits of precision go through ``elementary_fast`` and binary64 and formats within
+it through ``elementary_double_loop`` where their bounds decide, each distinct operand of the rest is evaluated once,
+and formats of up to 16 bits keep what was evaluated.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlir.floatlib import elementary_double_loop as double_double
+from tlir.floatlib import elementary_fast as single
 from tlir.floatlib.arb import ArgumentTooLargeError, ElementaryError, PrecisionLimitError
 from tlir.floatlib.elementary_complex import BINARY as COMPLEX_BINARY
 from tlir.floatlib.elementary_complex import UNARY as COMPLEX_UNARY
 from tlir.floatlib.elementary_complex import elementary_complex
-from tlir.floatlib.elementary_fast import applies, evaluate_fast, share_undecided
 from tlir.floatlib.elementary_scalar import BINARY, UNARY, elementary
 from tlir.floatlib.elementary_special_words import SPECIAL
 from tlir.floatlib.format import Format
@@ -77,16 +79,32 @@ def evaluate(name: str, fmt: Format, *operands: Words, flags: bool = False) -> A
 
 def _evaluate(name: str, fmt: Format, columns: list[Words], flags: bool) -> tuple[Words, Any]:
     """Words (elements, limbs) and flags (elements; of no meaning unless asked for) of columns (elements, limbs)."""
-    if columns[0].shape[0] < MIN_FAST or not applies(name, fmt):
+    fast = _fast_path(name, fmt)
+    if columns[0].shape[0] < MIN_FAST or fast is None:
         words, raised = _specified(name, fmt, columns)
         return words[:, 0], raised
-    words, raised, undecided = evaluate_fast(name, fmt, *(column[:, 0] for column in columns), flags=flags)
+    words, raised, undecided = fast(name, fmt, *(column[:, 0] for column in columns), flags=flags)
     if undecided.size:
         some_words, some_raised = _specified(name, fmt, [column[undecided] for column in columns])
         words[undecided] = some_words[:, 0, 0]
         if flags:
             raised[undecided] = some_raised
     return words.reshape(-1, 1), raised
+
+
+def _fast_path(name: str, fmt: Format) -> Callable[..., tuple[Words, Any, Any]] | None:
+    if single.applies(name, fmt):
+        return single.evaluate_fast
+    return double_double.evaluate_double if double_double.applies(name, fmt) else None
+
+
+def share_undecided(name: str, fmt: Format, *operands: Words) -> float:
+    """The share of the elements that the fast path leaves to the specification; 1 where there is none."""
+    fast = _fast_path(name, fmt)
+    if fast is None:
+        return 1.0
+    flat = [operand.reshape(-1) for operand in operands]
+    return float(fast(name, fmt, *flat)[2].size / flat[0].size) if flat[0].size else 0.0
 
 
 def _specified(name: str, fmt: Format, columns: list[Words]) -> tuple[Words, Flags8]:
