@@ -63,7 +63,7 @@ def _pool(count: int) -> ThreadPoolExecutor:
 class Call:
     """A launch that is compiled: its function, what it reads and writes, and how much work it is."""
 
-    compiled: Compiled
+    compiled: Any
     arguments: tuple[tuple[Ref, tuple[tuple[int, ...], np.dtype[Any], TensorType] | None], ...]
     """Each value, and for one that is written the shape and NumPy type of its words and its type."""
     work: int
@@ -90,8 +90,16 @@ class Executable:
             self.statistics.compile_seconds += time.perf_counter() - start
         return known
 
+    def compile(self, kernel: Kernel) -> Any:
+        """Code for a kernel, or why there is none."""
+        return compile_kernel(kernel)
+
+    def execute(self, call: Call, arrays: Sequence[NDArray[Any]]) -> None:
+        """Runs the code of a launch on contiguous arrays of words."""
+        execute(call.compiled, arrays, call.work)
+
     def _compile(self, launch: Launch) -> Call | str:
-        compiled = compile_kernel(launch.kernel)
+        compiled = self.compile(launch.kernel)
         if isinstance(compiled, str):
             return compiled
         written = set(_written(launch))
@@ -164,7 +172,7 @@ class Executable:
         statistics.kernels += 1
         statistics.fused += len(launch.kernel.nodes)
         statistics.bytes_moved += call.bytes
-        execute(call.compiled, arrays, call.work)
+        self.execute(call, arrays)
 
 
 def execute(compiled: Compiled, arrays: Sequence[NDArray[Any]], work: int) -> None:

@@ -49,6 +49,8 @@ def emit(kernel: Kernel, op: str, dtype: DType, lanes: Lanes, *items: Item) -> I
     word = lanes.bits(lanes.from_uint(dtype, found.word))
     mark = machine.and_(found.flags, machine.constant(UNDECIDED))
     left = b.not_(machine.equal(mark, machine.constant(0)))
+    if lanes.settle is not None:
+        return lanes.settle(op, dtype, items, word, left)
     bits = ir.IntType(lanes.lanes)
     mask = left if lanes.lanes == 1 else b.bitcast(left, bits)
     before = b.block

@@ -46,20 +46,25 @@ MOVES = frozenset(("select", "negate", "abs", "copysign", "bitcast_convert", "co
 class Emitter:
     """Emits the statements of a nest at its builder's place."""
 
-    def __init__(self, builder: ir.IRBuilder, nest: Nest, starts: dict[Buffer, Any]) -> None:
+    def __init__(self, builder: Any, nest: Nest, starts: dict[Buffer, Any]) -> None:
         self.builder = builder
         self.nest = nest
         self.starts = starts
-        self.wide = Lanes(builder, nest.lanes)
-        self.narrow = Lanes(builder, 1)
+        self.wide, self.narrow = self._lanes(nest.lanes), self._lanes(1)
         self.items: dict[int, Item] = {}
-        self.addresses = Addresses(self.wide, nest.lane, lambda value: self._for_index(value))
+        self.addresses = self._addresses()
         self.mask: Any = None
         self.squares: dict[int, Any] = {}
         self.square: tuple[Variable, Any] | None = None
         self.uniform: set[int] = set()
         self.canonical: set[int] = set()
         self._classify(nest.kernel.body)
+
+    def _lanes(self, count: int) -> Lanes:
+        return Lanes(self.builder, count)
+
+    def _addresses(self) -> Addresses:
+        return Addresses(self.wide, self.nest.lane, self._for_index)
 
     # ---- what is known before emitting ------------------------------------------------------------------------------
 

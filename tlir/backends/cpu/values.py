@@ -11,7 +11,7 @@ additions is put right once, where it is stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,11 +52,15 @@ class Item:
 class Lanes:
     """Makes items at a builder's place, ``lanes`` wide."""
 
-    def __init__(self, builder: ir.IRBuilder, lanes: int) -> None:
+    settle: Callable[..., Item] | None = None
+    """What finishes the lanes that an elementary function's kernel leaves open, if not a call of the specification:
+    ``settle(op, dtype, items, word, left)`` gives the result."""
+
+    def __init__(self, builder: Any, lanes: int, machine: type[LaneMachine] = LaneMachine) -> None:
         self.builder = builder
         self.lanes = lanes
         self._derived: list[tuple[Item, str]] = []
-        self._machines = {bits: LaneMachine(builder, bits, lanes) for bits in (32, 64)}
+        self._machines = {bits: machine(builder, bits, lanes) for bits in (32, 64)}
 
     def machine(self, bits: int) -> LaneMachine:
         return self._machines[bits]

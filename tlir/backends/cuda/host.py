@@ -1,0 +1,92 @@
+"""The CUDA source built by a host compiler: the same statements, so the same words, without a GPU.
+
+The grid and block loops run one thread after the other, so it is slow and serves as a check of the source.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlir.backends.cpu.device import Call, Executable
+from tlir.backends.cuda.source import Source, host_header, module, source
+from tlir.kernel.ir import Kernel
+
+FLAGS = ("-O1", "-std=c++17", "-ffp-contract=off", "-fno-fast-math", "-fPIC", "-shared", "-w")
+"""No contraction: every operation of the source is one rounding."""
+
+GRID, BLOCK = 3, 32
+
+
+class UndecidedError(RuntimeError):
+    """An elementary function's rounding was not decided by the kernels."""
+
+
+@dataclass(frozen=True)
+class HostKernel:
+    source: Source
+    function: Any
+
+    def run(self, arrays: Sequence[NDArray[Any]]) -> None:
+        """Runs the launch on contiguous arrays of words."""
+        undecided = np.zeros(1, np.uint32)
+        scratch = np.empty(self.source.scratch * GRID * BLOCK + 16, np.uint8)
+        pointers = [array.ctypes.data for array in arrays]
+        self.function(GRID, BLOCK, self.source.total, undecided.ctypes.data, scratch.ctypes.data, *pointers)
+        if undecided[0]:
+            raise UndecidedError(self.source.name)
+
+
+def build(kernel_source: Source, compiler: str = "g++") -> HostKernel:
+    """The kernel as a function of this process. subprocess.CalledProcessError where the compiler refuses the source."""
+    text = "\n".join([host_header(), module([kernel_source]), _driver(kernel_source)])
+    folder = Path(tempfile.gettempdir()) / f"tlir-host-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    library = folder / (hashlib.sha256(" ".join((compiler, *FLAGS, text)).encode()).hexdigest() + ".so")
+    if not library.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            file, output = Path(place) / "kernel.cpp", Path(place) / "kernel.so"
+            file.write_text(text, encoding="utf-8")
+            subprocess.run([compiler, *FLAGS, str(file), "-o", str(output)], check=True, capture_output=True, text=True)
+            os.replace(output, library)
+    function = getattr(ctypes.CDLL(str(library)), f"launch_{kernel_source.name}")
+    function.argtypes = [ctypes.c_uint64] * 3 + [ctypes.c_void_p] * (len(kernel_source.parameters) - 1)
+    function.restype = None
+    return HostKernel(kernel_source, function)
+
+
+def _driver(kernel_source: Source) -> str:
+    """A loop over blocks and threads around the kernel's function."""
+    names = ", ".join(parameter.split()[-1] for parameter in kernel_source.parameters)
+    parameters = ", ".join(kernel_source.parameters)
+    return (
+        f'extern "C" void launch_{kernel_source.name}(uint64_t blocks, uint64_t size, {parameters}) {{\n'
+        "  gridDim = {(unsigned)blocks, 1, 1}; blockDim = {(unsigned)size, 1, 1};\n"
+        "  for (unsigned block = 0; block < blocks; ++block)\n"
+        "    for (unsigned thread = 0; thread < size; ++thread) {\n"
+        "      blockIdx = {block, 0, 0}; threadIdx = {thread, 0, 0};\n"
+        f"      {kernel_source.name}({names});\n"
+        "    }\n}\n"
+    )
+
+
+class HostExecutable(Executable):
+    """A body run by the host build of its CUDA source."""
+
+    def compile(self, kernel: Kernel) -> HostKernel | str:
+        made = source(kernel)
+        return made if isinstance(made, str) else build(made)
+
+    def execute(self, call: Call, arrays: Sequence[NDArray[Any]]) -> None:
+        if call.compiled.source.total:
+            call.compiled.run(arrays)
