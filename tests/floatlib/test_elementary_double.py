@@ -17,6 +17,7 @@ from tlir.floatlib.elementary import elementary, evaluate
 from tlir.floatlib.elementary_double import BINARY, FAR, FUNCTIONS, NAMES
 from tlir.floatlib.elementary_double_loop import (
     MAY_BE_EXACT,
+    NUMPY_FROM,
     UNDECIDED,
     applies,
     evaluate_double,
@@ -27,7 +28,7 @@ from tlir.floatlib.elementary_double_loop import (
 from tlir.floatlib.elementary_number import Number
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.rounding import Flags
-from tlir.floatlib.soft import numpy_loop
+from tlir.floatlib.soft import choice, numpy_loop
 from tlir.floatlib.soft.machine import NumpyMachine
 
 FLOAT64 = FORMATS["float64"]
@@ -313,7 +314,7 @@ def test_exact_results_raise_nothing(name: str, operands: tuple[float, ...], wan
     assert words.view(np.float64).tolist() == [want] * 64
     assert not flags.any()
     # without flags no element is left to the specification
-    assert evaluate_double(name, FLOAT64, *columns)[2].size == 0
+    assert evaluate_double(name, FLOAT64, *(np.resize(column, choice.NUMPY_AFTER) for column in columns))[2].size == 0
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -335,6 +336,16 @@ def test_large_angles_are_decided_by_a_second_stage() -> None:
         for index in range(0, 2000, 97):
             if index not in undecided:
                 assert (words[index], flags[index]) == elementary(name, FLOAT64, int(x[index]))
+
+
+def test_small_arrays_take_the_specification(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "_elements", {})
+    monkeypatch.setattr(choice, "_compiled", set())
+    words = np.full(10, 1.5).view(np.uint64)
+    assert evaluate_double("tanh", FLOAT64, words)[2].size == 10
+    assert evaluate_double("tanh", FLOAT64, np.resize(words, choice.NUMPY_AFTER))[2].size == 0
+    assert evaluate_double("tanh", FLOAT64, np.resize(words, NUMPY_FROM - 1))[2].size == NUMPY_FROM - 1
+    assert evaluate_double("tanh", FLOAT64, np.resize(words, NUMPY_FROM))[2].size == 0
 
 
 def test_marked_elements_are_found() -> None:

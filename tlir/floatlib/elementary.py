@@ -50,9 +50,6 @@ COMPLEX_NAMES = (*COMPLEX_UNARY, *COMPLEX_BINARY, "abs")
 """The complex ones."""
 
 TABLE_BITS = 16
-MIN_FAST = 64
-"""Arrays of fewer elements go to the specification at once."""
-
 MAX_TABLES = 64
 """Tables of results that are kept, each of at most 2**16 words, flags and marks: 4 bytes an entry."""
 
@@ -80,7 +77,7 @@ def evaluate(name: str, fmt: Format, *operands: Words, flags: bool = False) -> A
 def _evaluate(name: str, fmt: Format, columns: list[Words], flags: bool) -> tuple[Words, Any]:
     """Words (elements, limbs) and flags (elements; of no meaning unless asked for) of columns (elements, limbs)."""
     fast = _fast_path(name, fmt)
-    if columns[0].shape[0] < MIN_FAST or fast is None:
+    if fast is None:
         words, raised = _specified(name, fmt, columns)
         return words[:, 0], raised
     words, raised, undecided = fast(name, fmt, *(column[:, 0] for column in columns), flags=flags)
