@@ -93,6 +93,7 @@ def _accuracies() -> dict[str, Accuracy]:
 ACCURACY = _accuracies()
 
 COMPLEX = {"mul": Accuracy(2), "abs": Accuracy(2), "pow": Accuracy(64), "integer_pow": Accuracy(16)}
+COMPLEX |= {"logistic": Accuracy(8), "div": Accuracy(4)}
 """The same for complex numbers, by modulus, where it is another: XLA contracts their products, and its modulus and
 powers round several times."""
 

@@ -340,6 +340,91 @@ def _argument_array(leaf: Any, name: str) -> np.ndarray:
     return taken
 
 
+# ---- sizes that are not fixed ---------------------------------------------------------------------------------------
+
+
+def _symbols(dim: Any) -> list[str]:
+    """The names of the symbolic dimensions that a size depends on; none for a number."""
+    names = getattr(dim, "_get_vars", None)
+    return sorted(names()) if names is not None else []
+
+
+def _pinned(
+    args: Sequence[Any], kwargs: Mapping[str, Any], names: Sequence[str], sizes: Mapping[str, int]
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The arguments with arrays of example values in the place of ``jax.ShapeDtypeStruct``, whose symbolic dimensions
+    have the given sizes. CaptureError for a dimension without one, and for a size that no dimension has."""
+    leaves, structure = jax.tree_util.tree_flatten((tuple(args), dict(kwargs)))
+    known: set[str] = set()
+    for name, leaf in zip(names, leaves, strict=True):
+        for axis, dim in enumerate(getattr(leaf, "shape", ())):
+            known.update(_symbols(dim))
+            missing = [symbol for symbol in _symbols(dim) if symbol not in sizes]
+            if missing:
+                raise CaptureError(
+                    f"axis {axis} of the argument {name} has the symbolic size {dim}, and an artifact has fixed sizes: "
+                    f"pin it with --size {missing[0]}=N, or in Python sizes={{{missing[0]!r}: N}}"
+                )
+    for symbol in sizes:
+        if symbol not in known:
+            given = f"those of the arguments are {', '.join(sorted(known))}" if known else "the arguments have none"
+            raise CaptureError(f"there is no symbolic dimension {symbol} to pin: {given}")
+    random = np.random.default_rng(0)
+    pinned = [_example(leaf, sizes, random) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf for leaf in leaves]
+    new_args, new_kwargs = jax.tree_util.tree_unflatten(structure, pinned)
+    return new_args, new_kwargs
+
+
+def _example(described: jax.ShapeDtypeStruct, sizes: Mapping[str, int], random: np.random.Generator) -> Any:
+    """Example values of an array that is only described: standard normal numbers, zeros and ones."""
+    shape = []
+    for dim in described.shape:
+        size = int(dim._evaluate(sizes)) if _symbols(dim) else int(dim)
+        constraints = getattr(getattr(dim, "scope", None), "_explicit_constraints", ())
+        broken = [text for text in constraints if not _holds(text, sizes)]
+        if size < 0 or broken:
+            raise CaptureError(f"the sizes {dict(sizes)} do not satisfy {broken[0] if broken else f'{dim} >= 0'}")
+        shape.append(size)
+    if jax.dtypes.issubdtype(described.dtype, jax.dtypes.prng_key):
+        raise CaptureError(f"an array of {described.dtype} has no example values: give the keys themselves")
+    if jax.numpy.issubdtype(described.dtype, jax.numpy.inexact):
+        made = random.standard_normal(shape)
+        if jax.numpy.issubdtype(described.dtype, jax.numpy.complexfloating):
+            made = made + 1j * random.standard_normal(shape)
+    else:
+        made = random.integers(0, 2, shape)
+    return np.asarray(made).astype(described.dtype)
+
+
+def _holds(constraint: Any, sizes: Mapping[str, int]) -> bool:
+    """Whether a constraint of ``jax.export.symbolic_shape`` is satisfied; one about other dimensions is."""
+    difference = constraint.diff
+    if not set(_symbols(difference)) <= set(sizes):
+        return True
+    value = int(difference._evaluate(sizes)) if _symbols(difference) else int(difference)
+    return value == 0 if constraint.cmp.name == "EQ" else value >= 0
+
+
+def _shape_of_data(error: Exception) -> Problem | None:
+    """The place and the reason where tracing failed because a shape, or the size of a slice, depends on values; None
+    for every other error."""
+    text = str(error)
+    named = re.search(r"jnp\.\w+", text.partition("The error occurred while tracing")[0])
+    if isinstance(error, jax.errors.NonConcreteBooleanIndexError):
+        what, hint = "an index that is a mask", "use jnp.where(mask, x, other), or jnp.nonzero(mask, size=N)"
+    elif isinstance(error, TypeError) and text.startswith("Shapes must be 1D sequences of concrete values"):
+        what, hint = "a shape", "give a Python integer that is not an argument, for instance with functools.partial"
+    elif isinstance(error, IndexError) and text.startswith("Slice entries must be static integers"):
+        what, hint = "a slice", "use jax.lax.dynamic_slice, whose size is fixed"
+    elif type(error) is jax.errors.ConcretizationTypeError and named:
+        what, hint = named[0], "give it a fixed size, such as size=N"
+    else:
+        return None
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_user_file(frame.filename)]
+    place = f"{_short_path(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else None
+    return Problem(what, "", place, f"its shape depends on values, and an artifact has fixed shapes; {hint}")
+
+
 # ---- names of constants ---------------------------------------------------------------------------------------------
 
 _MAX_NAME_DEPTH = 8
@@ -2275,11 +2360,18 @@ class Graph:
 
     def _type(self, value: int) -> Type:
         entry = self.program.values[value]
+        symbols = [(dim, names) for dim in entry.shape if (names := _symbols(dim))]
+        if symbols:
+            raise CaptureError(
+                f"a size is {symbols[0][0]}, of the symbolic dimension {symbols[0][1][0]} that the function closes "
+                "over, and an artifact has fixed sizes: build the function with a number"
+            )
         return tuple(int(size) for size in entry.shape), dtype_name(entry.dtype)
 
     def _input(self, value: int, name: str | None) -> int:
         entry = self.program.values[value]
-        return self.builder.emit("input", [], entry.shape, getattr(entry.dtype, "name", str(entry.dtype)), name)
+        shape = [0 if _symbols(dim) else dim for dim in entry.shape]  # such a size is reported, and nothing is written
+        return self.builder.emit("input", [], shape, getattr(entry.dtype, "name", str(entry.dtype)), name)
 
     def _emit(self, step: Step) -> None:
         if step.regions:
@@ -2390,6 +2482,36 @@ def _evaluate(program: Program, inputs: Sequence[Any], everything: bool) -> dict
     return values
 
 
+def _numpy_broadcast(params: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
+    shape, axes = params["shape"], params["broadcast_dimensions"]
+    sizes = [1] * len(shape)
+    for axis, size in zip(axes, x.shape, strict=True):
+        sizes[axis] = size
+    return np.broadcast_to(x.reshape(sizes), shape)
+
+
+def _numpy_slice(params: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
+    strides = params["strides"] or (1,) * x.ndim
+    return x[tuple(map(slice, params["start_indices"], params["limit_indices"], strides))]
+
+
+def _numpy_reshape(params: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
+    order = params.get("dimensions")
+    return (x if order is None else np.transpose(x, order)).reshape(params["new_sizes"])
+
+
+_LAYOUTS: dict[str, Callable[[Mapping[str, Any], np.ndarray], np.ndarray]] = {
+    "reshape": _numpy_reshape,
+    "squeeze": lambda params, x: np.squeeze(x, tuple(params["dimensions"])),
+    "expand_dims": lambda params, x: np.expand_dims(x, tuple(params["dimensions"])),
+    "transpose": lambda params, x: np.transpose(x, params["permutation"]),
+    "broadcast_in_dim": _numpy_broadcast,
+    "slice": _numpy_slice,
+}
+"""Primitives that only place elements, evaluated by NumPy: XLA would compile each of them for every shape, and there is
+nothing that it could return but these elements."""
+
+
 def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Sequence[Any]:
     equation = step.equation
     keys = [atom.aval.dtype._impl if _is_key(atom.aval) else None for atom in equation.invars]
@@ -2398,6 +2520,8 @@ def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Seq
         operands = [
             x if impl is None else wrap(jax.numpy.asarray(x), impl=impl) for x, impl in zip(operands, keys, strict=True)
         ]
+    elif step.primitive in _LAYOUTS and len(operands) == 1:
+        return [_LAYOUTS[step.primitive](equation.params, np.asarray(operands[0]))]
     elif step.primitive in BROADCASTING:
         operands = [_broadcast_value(x, program.values[step.outputs[0]].shape) for x in operands]
     try:
@@ -2453,10 +2577,7 @@ _CONTROL: dict[str, Callable[[Step, Sequence[Any]], Sequence[Any]]] = {
 
 
 def _broadcast_value(operand: Any, shape: tuple[int, ...]) -> Any:
-    if np.shape(operand) == shape:
-        return operand
-    rank = np.ndim(operand)
-    return lax.broadcast_in_dim(operand, shape, tuple(range(len(shape) - rank, len(shape))))
+    return operand if np.shape(operand) == shape else np.broadcast_to(np.asarray(operand), shape)
 
 
 # ---- export ---------------------------------------------------------------------------------------------------------
@@ -2468,6 +2589,7 @@ def export(
     name: str | None = None,
     trace: bool = False,
     compile: bool = False,
+    sizes: Mapping[str, int] | None = None,
     **kwargs: Any,
 ) -> dict[str, Any]:
     """The artifact of ``fn(*args, **kwargs)``, with these arguments and JAX's results as its recorded sample.
@@ -2475,17 +2597,27 @@ def export(
     Arguments are arrays, numbers, and nested dicts, lists, tuples and named tuples of them; every leaf is an input.
     ``name`` names the artifact, by default as the function is called. With ``trace`` the value of every equation is
     recorded too. Outputs come from evaluating each equation by itself, or with ``compile`` from ``jax.jit(fn)``; the
-    values of a trace always come from the former. (A function whose own keyword arguments have one of these names is
-    bound to them first, with ``functools.partial``.)
+    values of a trace always come from the former. An argument may be a ``jax.ShapeDtypeStruct``: example values are
+    made for it, and ``sizes`` pins its symbolic dimensions (of ``jax.export.symbolic_shape``) by name. (A function
+    whose own keyword arguments have one of these names is bound to them first, with ``functools.partial``.)
 
     Raises UnsupportedError for primitives that cannot be expressed (all of them at once), and CaptureError for
     arguments and results that cannot. What ``fn`` itself raises while it is traced is passed on.
     """
     arguments = _flatten_arguments(fn, args, kwargs)
+    if sizes or any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in arguments.leaves):
+        args, kwargs = _pinned(args, kwargs, arguments.names, sizes or {})  # type: ignore[assignment]
+        arguments = _flatten_arguments(fn, args, kwargs)
     inputs = [_argument_array(leaf, path) for leaf, path in zip(arguments.leaves, arguments.names, strict=True)]
-    closed, shapes = jax.make_jaxpr(fn, return_shape=True)(*args, **kwargs)
-    output_tree = _result_tree(shapes)
     name = _function_name(fn) if name is None else name
+    try:
+        closed, shapes = jax.make_jaxpr(fn, return_shape=True)(*args, **kwargs)
+    except Exception as error:
+        problem = _shape_of_data(error)
+        if problem is None:
+            raise
+        raise UnsupportedError(name, [problem]) from error
+    output_tree = _result_tree(shapes)
     program = Program(closed.jaxpr, closed.consts, _ConstantNames(fn))
     graph = Graph(program, arguments.names)
     if graph.problems:
@@ -3102,6 +3234,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--output", metavar="FILE", help="the artifact to write")
     parser.add_argument("--name", help="the artifact's name (default: the function's)")
     parser.add_argument("--trace", action="store_true", help="record the value of every equation")
+    parser.add_argument(
+        "--size",
+        metavar="NAME=N",
+        action="append",
+        default=[],
+        help="the size of a symbolic dimension of the arguments",
+    )
     parser.add_argument("--jit", action="store_true", help="record the outputs of the compiled function")
     parser.add_argument("--x64", action="store_true", help="turn on JAX's 64-bit mode first")
     parser.add_argument("--list-operations", action="store_true", help="print what becomes of every primitive of JAX")
@@ -3117,8 +3256,9 @@ def _run(options: argparse.Namespace) -> str:
         raise _Exit(_USAGE, f"{options.function} is a {type(fn).__name__}, not a function")
     args, kwargs = _example_arguments(options.args)
     call = functools.partial(export, fn, *args, **kwargs)
+    sizes = dict(map(_size_option, options.size))
     try:
-        artifact = call(name=options.name, trace=options.trace, compile=options.jit)
+        artifact = call(name=options.name, trace=options.trace, compile=options.jit, sizes=sizes)
     except UnsupportedError as error:
         raise _Exit(_UNSUPPORTED, str(error)) from None
     except CaptureError as error:
@@ -3131,6 +3271,13 @@ def _run(options: argparse.Namespace) -> str:
         raise _Exit(_USAGE, f"cannot write {options.output}: {error.strerror}") from None
     counts = (("nodes", "node"), ("input_ids", "input"), ("output_ids", "output"))
     return f"{options.output}: " + ", ".join(_counted(len(artifact[key]), noun) for key, noun in counts)
+
+
+def _size_option(text: str) -> tuple[str, int]:
+    name, equals, size = text.partition("=")
+    if not equals or not name or not size.isdecimal():
+        raise _Exit(_USAGE, f"--size is {text!r}; write it as NAME=N, such as batch=8")
+    return name, int(size)
 
 
 def _counted(count: int, noun: str) -> str:
