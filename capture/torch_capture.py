@@ -3358,16 +3358,12 @@ def _trilinear(w: Writer, a: Any) -> Value:
 # ---- rules: special functions
 
 _SPECIAL = {
-    "i0": "bessel_i0",
     "special_i0e": "bessel_i0e",
-    "special_i1": "bessel_i1",
     "special_i1e": "bessel_i1e",
     "special_bessel_j0": "bessel_j0",
     "special_bessel_j1": "bessel_j1",
     "special_bessel_y0": "bessel_y0",
     "special_bessel_y1": "bessel_y1",
-    "special_modified_bessel_i0": "bessel_i0",
-    "special_modified_bessel_i1": "bessel_i1",
     "special_modified_bessel_k0": "bessel_k0",
     "special_modified_bessel_k1": "bessel_k1",
     "special_scaled_modified_bessel_k0": "bessel_k0e",
@@ -3386,6 +3382,15 @@ def _special(aten: str, op: str) -> None:
 
 for _aten, _op in _SPECIAL.items():
     _special(_aten, _op)
+
+
+@rule("i0.default", "special_i1.default", "special_modified_bessel_i0.default", "special_modified_bessel_i1.default")
+def _bessel_i(w: Writer, a: Any) -> Value:
+    """exp(|x|) times the scaled function, as native/Math.h has it: infinite with the exponential, NaN at infinity."""
+    x = w.convert(a.self, w.out[0][1])
+    (wide,), _ = w.in_float32(x.dtype, [x], x.shape)
+    scaled = w.op("bessel_i0e" if a.operator.endswith("i0") else "bessel_i1e", wide)
+    return w.convert(w.op("multiply", w.op("exponential", w.op("abs", wide)), scaled), x.dtype)
 
 
 @rule("igamma.default", "igammac.default", "special_zeta.default", "special_zeta.self_scalar")
@@ -4760,13 +4765,13 @@ def _unchanged(flat: _Flat) -> Iterator[None]:
     optimizers = [value for value in flat.reached.values() if isinstance(value, torch.optim.Optimizer)]
     states = [(optimizer, {key: dict(state) for key, state in optimizer.state.items()}) for optimizer in optimizers]
     tensors = [*flat.parameters(), *flat.buffers(), *(tensor for tensor, _ in flat.reached_tensors())]
-    kept_words = [(tensor, tensor._version, tensor.detach().clone(), tensor.grad) for tensor in tensors]
+    kept_words = [(tensor, tensor.detach().clone(), tensor.grad if tensor.is_leaf else None) for tensor in tensors]
     try:
         yield
     finally:
         with torch.no_grad():
-            for tensor, version, words, grad in kept_words:
-                if tensor._version != version:
+            for tensor, words, grad in kept_words:
+                if not torch.equal(tensor, words):
                     tensor.copy_(words)
                 if tensor.is_leaf:
                     tensor.grad = grad
