@@ -54,9 +54,7 @@ class Builder:
     def spread(self, ref: Ref, shape: tuple[int, ...], axis: int) -> Ref:
         """A reduced value repeated along the axis again."""
         dims = tuple(d for d in range(len(shape)) if d != axis)
-        return self.node(
-            "broadcast_in_dim", (ref,), TensorType(shape, self.type(ref).dtype), broadcast_dimensions=dims
-        )
+        return self.node("broadcast_in_dim", (ref,), TensorType(shape, self.type(ref).dtype), broadcast_dimensions=dims)
 
     def convert(self, ref: Ref, dtype: str) -> Ref:
         return self.node("convert", (ref,), TensorType(self.type(ref).shape, NAMED[dtype]))
@@ -165,9 +163,7 @@ def _reduction(build: Builder, rng: np.random.Generator, a: Ref, shape: tuple[in
 
 
 def _product(build: Builder, rng: np.random.Generator, a: Ref, b: Ref, shape: tuple[int, int], dtype: str) -> Ref:
-    turned = build.node(
-        "transpose", (b,), TensorType(shape[::-1], NAMED[dtype]), permutation=(1, 0)
-    )
+    turned = build.node("transpose", (b,), TensorType(shape[::-1], NAMED[dtype]), permutation=(1, 0))
     return build.dot(build.dot(a, turned), a if rng.random() < 0.5 else b)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.backends.reference import integers
-from tlir.compare.bounds.intervals import F64, Interval, Mask, above, below, in_float64, limits, nearest, up
+from tlir.compare.bounds.intervals import F64, Interval, Mask, in_float64, limits, nearest, up
 from tlir.errors import Source
 from tlir.floatlib import words as layout
 from tlir.floatlib.arrays import convert
@@ -140,7 +140,8 @@ class Enclosure:
 
 def stored(fmt: Format, a: Interval) -> tuple[F64, F64, Mask]:
     """Ends rounded to a format, and where a value beyond a format without infinities becomes a NaN."""
-    lo, hi = nearest(fmt, a.lo), nearest(fmt, a.hi)
+    with np.errstate(all="ignore"):
+        lo, hi = nearest(fmt, a.lo), nearest(fmt, a.hi)
     nan = np.zeros(lo.shape, np.bool_)
     if not fmt.infinities:
         beyond = np.isinf(lo) | np.isinf(hi)
@@ -224,8 +225,3 @@ def merged_tags(tags: Sequence[Tags]) -> Tags:
         else:
             result = flags
     return np.asarray(result, np.uint32)
-
-
-def inward(fmt: Format, a: Interval) -> Interval:
-    """The ends moved to numbers of the format between them, where values are such numbers."""
-    return Interval(above(fmt, a.lo), below(fmt, a.hi))
