@@ -121,6 +121,19 @@ def test_compiled(name: str) -> None:
     assert words.tolist() == want
 
 
+def test_machines_say_whether_they_fuse() -> None:
+    """Also while they record; a kernel that asks takes the cheaper way on NumPy."""
+    asked = []
+
+    def build(m: Machine, word: Uint) -> Result:
+        asked.append(m.has_fma)
+        return Result(word, None)
+
+    compile_numpy(build, 64, (64,), False)
+    assert asked == [False]
+    assert NumpyMachine(64).has_fma is False
+
+
 def test_fma_at_the_ends_of_the_range() -> None:
     tiny, large = 2.0**-1074, 1.7976931348623157e308
     rows = [(2.0**-540, 2.0**-540, tiny), (2.0**-537, -(2.0**-538), 3 * tiny), (large, 2.0, -large), (1.5, tiny, tiny)]

@@ -30,7 +30,7 @@ from tlir.floatlib.words import Words
 
 NUMPY_FROM = 32
 NUMPY_AFTER = 512
-ELEMENTARY_FROM = 8
+ELEMENTARY_FROM = 4
 COMPILE_AFTER = {"numpy": 1 << 19, "table": 1 << 22, "processor": 1 << 23}
 """64-bit limbs (elements, for formats of up to 64 bits) that one kernel computes otherwise before it is compiled."""
 

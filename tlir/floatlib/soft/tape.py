@@ -75,6 +75,7 @@ class Recorder:
     def __init__(self, bits: int) -> None:
         self.bits = bits
         self.numpy = NumpyMachine(bits)
+        self.has_fma = self.numpy.has_fma
         self.steps: list[Step] = []
         self._count = 0
         self._known: dict[Any, Any] = {}
