@@ -14,6 +14,7 @@ from tlir.compare.bounds.enclosure import NAN, UNSURE, Enclosure, Tags
 from tlir.compare.bounds.intervals import F64, U64, Interval, Mask
 from tlir.compare.bounds.step import Step
 from tlir.compare.bounds.sums import Special, Sum, accumulated, accumulator, with_special
+from tlir.compare.bounds.written import ordered_products, unordered
 
 Rule = Callable[[Step], Enclosure]
 Contract = Callable[[F64, F64], F64]
@@ -62,7 +63,12 @@ def _dot_general(step: Step) -> Enclosure:
         )
     shape = step.result.shape
     if not step.dtype.is_complex:
-        return reshaped(step, *contracted(step, sides[0], sides[1], np.matmul, sides[0].interval.lo.shape[-1]), shape)
+        lo, hi, tag = contracted(step, sides[0], sides[1], np.matmul, sides[0].interval.lo.shape[-1])
+        if is_written(step):
+            ordered = ordered_products(step, sides[0].interval, sides[1].interval)
+            if ordered is not None:
+                return reshaped(step, ordered.lo, ordered.hi, tag, shape, followed=True)
+        return reshaped(step, lo, hi, tag, shape)
     return _complex(step, sides[0], sides[1], np.matmul, shape)
 
 
@@ -93,12 +99,17 @@ def both_parts(parts: Sequence[tuple[F64, F64, Tags]]) -> tuple[F64, F64, Tags]:
     return np.stack((real_lo, imag_lo), -1), np.stack((real_hi, imag_hi), -1), np.stack((real_tag, imag_tag), -1)
 
 
-def reshaped(step: Step, lo: F64, hi: F64, tag: Tags, shape: tuple[int, ...]) -> Enclosure:
+def is_written(step: Step) -> bool:
+    """Whether only the written order is permitted, every step of it rounded."""
+    free = step.freedoms
+    return not (free.order or free.fma or free.flush or free.keeps_excess(step.result.dtype.float_format))
+
+
+def reshaped(step: Step, lo: F64, hi: F64, tag: Tags, shape: tuple[int, ...], followed: bool = False) -> Enclosure:
     """The enclosure of the whole result; the reference's own where the operands are sure and the order is written."""
     lo, hi, tag = lo.reshape(shape), hi.reshape(shape), tag.reshape(shape)
-    written = not (step.freedoms.order or step.freedoms.fma or step.freedoms.flush)
-    written = written and not step.freedoms.keeps_excess(step.result.dtype.float_format)
-    return step.enclosed(Interval(lo, hi), tag, (tag & UNSURE) == 0 if written else None)
+    sure = (tag & UNSURE) == 0 if is_written(step) else None
+    return step.enclosed(Interval(lo, hi), tag if followed else unordered(step, tag), sure)
 
 
 def contracted(step: Step, left: Side, right: Side, product: Contract, count: int) -> tuple[F64, F64, Tags]:

@@ -12,6 +12,7 @@ from tlir.compare.bounds.intervals import Interval
 from tlir.compare.bounds.movement import evaluated, moved
 from tlir.compare.bounds.step import Step
 from tlir.compare.bounds.sums import Sum, accumulated, finite_part
+from tlir.compare.bounds.written import unordered
 
 Rule = Callable[[Step], Enclosure]
 
@@ -132,6 +133,7 @@ def scattered_sum(step: Step, operand: Enclosure, updates: Enclosure) -> Enclosu
     number = max(int(operand.reasons.max(initial=0)), int(updates.reasons.max(initial=0)))
     if number:
         tag = np.where(met > 0, tag | np.uint32(number << 2), tag)
+    tag = unordered(step, np.where(met > 0, tag | UNSURE, tag))
     sure = (met == 0) & (~several if step.freedoms.order else True)
     if step.freedoms.flush:
         sure = sure & ~step.subnormal(step.dtype.float_format, Interval(lo, hi))

@@ -134,9 +134,9 @@ class Freedoms:
         return self.order or self.fma or self.accuracy is not None or self.flush or self.excess
 
     def in_written_order(self) -> Freedoms:
-        """The same without another order, fused operations, wider intermediates and reciprocals: what is left is other
-        rounding inside elementary functions, and subnormals."""
-        return replace(self, order=False, fma=False, excess=False, reciprocal="never")
+        """The same without another order, fused operations, wider intermediates, flushed subnormals and reciprocals:
+        what is left is other rounding inside elementary functions."""
+        return replace(self, order=False, fma=False, excess=False, flush=False, reciprocal="never")
 
     def ulps(self, function: str, fmt: Format) -> tuple[Format, float, float]:
         """The format in which a function is computed, and the largest error in its units in the last place, at values

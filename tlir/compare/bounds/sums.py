@@ -131,6 +131,12 @@ def sum_terms(step: Step, terms: Interval, tag: Tags) -> Enclosure:
     joined = reduced_tags(tag)
     if wide.precision < step.dtype.float_format.precision:
         terms = Interval(iv.nearest(wide, terms.lo), iv.nearest(wide, terms.hi))
+    if not (step.freedoms.order or step.freedoms.flush or step.freedoms.excess):
+        from tlir.compare.bounds.written import follows, ordered_sum, unordered
+
+        if follows(step, terms):
+            return step.enclosed(ordered_sum(step, terms), joined, (joined & UNSURE) == 0)
+        joined = unordered(step, joined)
     finite, some = finite_part(terms)
     exact = Interval(finite.lo.sum(axis=0), finite.hi.sum(axis=0))
     size = np.maximum(np.abs(finite.lo), np.abs(finite.hi)).sum(axis=0)

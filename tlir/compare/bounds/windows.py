@@ -18,6 +18,7 @@ from tlir.compare.bounds.movement import evaluated
 from tlir.compare.bounds.reduction import combined
 from tlir.compare.bounds.step import Step
 from tlir.compare.bounds.sums import Sum, accumulated, accumulator, finite_part
+from tlir.compare.bounds.written import follows, running_sum, unordered
 
 Rule = Callable[[Step], Enclosure]
 
@@ -54,6 +55,10 @@ def _cumulative(step: Step) -> Enclosure:
 
 
 def _running_sum(step: Step, a: Interval, tag: Tags, count: F64) -> tuple[Interval, Tags]:
+    if not (step.freedoms.order or step.freedoms.flush or step.freedoms.excess):
+        if follows(step, a):
+            return running_sum(step, a), tag
+        tag = unordered(step, tag)
     finite, some = finite_part(a)
     size = np.cumsum(np.maximum(np.abs(finite.lo), np.abs(finite.hi)), axis=0)
     exact = Interval(np.cumsum(finite.lo, axis=0), np.cumsum(finite.hi, axis=0))
