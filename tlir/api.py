@@ -50,11 +50,13 @@ class Graph:
         """A name per output: ``output``, ``output[1]``, or the path in the output tree."""
         return self.ir.output_names()
 
-    def check(self) -> CheckReport:
-        """Structure, types, broadcasts and constants: a report with ``.ok`` and ``.checks``."""
+    def check(self, *, lowering: bool = False) -> CheckReport:
+        """Structure, types, broadcasts and constants: a report with ``.ok`` and ``.checks``.
+
+        With ``lowering`` also whether the kernels of the graph compute what it says, expression by expression."""
         from tlir.passes.check import check
 
-        return check(self.ir)
+        return check(self.ir, lowering)
 
     def run(self, arrays: Any = None, *, device: str = "reference", sample: int = 0) -> Any:
         """The outputs for the recorded sample, or for ``arrays``.

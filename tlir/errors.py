@@ -42,6 +42,7 @@ CODES: dict[str, str] = {
     # TL03xx: types
     "TL0301": "the declared type is not the type that the operation gives",
     "TL0302": "an operation's constraint does not hold",
+    "TL0303": "the kernels of a graph compute another expression than the graph says",
     # TL04xx: tensor data
     "TL0401": "the number of words disagrees with the shape",
     "TL0402": "a word is not valid for its dtype",

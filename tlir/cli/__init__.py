@@ -9,6 +9,7 @@ COMMANDS: dict[str, str] = {
     "run": "tlir.cli.run",
     "compare": "tlir.cli.compare",
     "show": "tlir.cli.show",
+    "emit": "tlir.cli.emit",
     "diff": "tlir.cli.diff",
     "info": "tlir.cli.info",
     "ops": "tlir.cli.ops",

@@ -20,13 +20,19 @@ NOTES = 10
 
 
 @click.command("check", short_help="Check artifacts: structure, types, broadcasts, constants.")
+@click.option("--lowering", is_flag=True, help="Also compare the graph's kernels with it, expression by expression.")
 @reporting(("sarif", "github", "junit"))
 @click.pass_context
-def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool, format: str | None, quiet: bool) -> None:
+def command(
+    ctx: click.Context, paths: tuple[str, ...], as_json: bool, format: str | None, quiet: bool, lowering: bool
+) -> None:
     """Check artifacts, and all those in folders: structure, types, broadcasts, constants.
 
     Each check passes, fails or does not apply, and says what it covered. A failed check names the node, its source line
     and what to do.
+
+    --lowering evaluates the kernels that the graph becomes on expressions instead of numbers, and requires for every
+    output element the expression that the graph says: the same operations in the same order.
 
     Exit code: 0 if all pass; otherwise the first of 70, 3 (not a valid artifact), 4 and 1 (a check failed) that any
     file gives.
@@ -46,7 +52,7 @@ def command(ctx: click.Context, paths: tuple[str, ...], as_json: bool, format: s
             written,
             quiet,
             files,
-            lambda file: load(file).check(),
+            lambda file: load(file).check(lowering=lowering),
             _show,
             _cases,
             progress,

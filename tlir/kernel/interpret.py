@@ -68,6 +68,10 @@ class Domain(Protocol):
         """An operation on operands that all have the same lanes."""
 
 
+class OutOfBounds(Exception):
+    """A kernel reads or writes outside a buffer."""
+
+
 @dataclass(frozen=True)
 class Lanes:
     """The iterations that run side by side: the variables of the axes, and which of them take part."""
@@ -150,14 +154,20 @@ class Machine:
     def _store(self, buffer: Buffer, offset: Index, value: Value, lanes: Lanes) -> None:
         if not lanes.mask.any():
             return
-        offsets = np.broadcast_to(self._within(buffer, self._index(offset, lanes), lanes), lanes.shape)
+        offsets = np.where(lanes.mask, self._index(offset, lanes), 0)
+        offsets = np.broadcast_to(self._within(buffer, offsets, lanes), lanes.shape)
         elements = self._value(value, lanes)
         behind = elements.shape[elements.ndim - len(self.domain.tail(buffer.dtype)) :]
         elements = np.broadcast_to(elements, (*lanes.shape, *behind))
         self.memory[buffer][offsets[lanes.mask]] = elements[lanes.mask]
 
     def _within(self, buffer: Buffer, offsets: Integers, lanes: Lanes) -> Integers:
-        """Offsets in the array that holds a buffer: each iteration of the space has its own part of a local one."""
+        """Offsets in the array that holds a buffer: each iteration of the space has its own part of a local one.
+
+        OutOfBounds for one that is not in the buffer."""
+        if offsets.size and not 0 <= offsets.min() <= offsets.max() < buffer.size:
+            worst = offsets.min() if offsets.min() < 0 else offsets.max()
+            raise OutOfBounds(f"element {worst} of {buffer.name}, which has {buffer.size}")
         if buffer.role != "local":
             return offsets
         space = np.arange(self.iterations).reshape(tuple(v.extent for v in self.kernel.space))
@@ -240,5 +250,7 @@ class Machine:
 
 
 def run_kernel(kernel: Kernel, memory: Mapping[Buffer, Elements], domain: Domain) -> None:
-    """Run a kernel on arrays of the sizes of its buffers; those of outputs are filled in place."""
+    """Run a kernel on arrays of the sizes of its buffers; those of outputs are filled in place.
+
+    OutOfBounds where it reads or writes outside of them."""
     Machine(kernel, memory, domain).run()

@@ -1,0 +1,255 @@
+"""The check of the lowering passes what is right and catches every single change of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lower_graphs import Builder, random_graph
+
+from tlir.ir.graph import Body, Graph, Ref
+from tlir.ir.ops import Accumulate
+from tlir.ir.types import NAMED, TensorType
+from tlir.kernel.index import Index, Variable, add, total
+from tlir.kernel.ir import (
+    Apply,
+    Block,
+    Bound,
+    Branch,
+    Each,
+    Kernel,
+    Launch,
+    Literal,
+    Load,
+    Loop,
+    Program,
+    Statement,
+    Store,
+    Value,
+)
+from tlir.passes.check.lowering import check_lowering
+from tlir.passes.lower import lower
+
+F32, F16 = NAMED["float32"], NAMED["float16"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_random_graphs_pass(seed: int) -> None:
+    body, _ = random_graph(seed, 8)
+    check = check_lowering(Graph(body))
+    assert check.status == "passed", [finding.message for finding in check.findings]
+
+
+# ---- mutants --------------------------------------------------------------------------------------------------------
+
+Change = Callable[[Statement], Iterator[tuple[str, list[Statement]]]]
+
+
+def mutants(block: Block, change: Change) -> Iterator[tuple[str, Block]]:
+    """Every block that one change of one statement makes."""
+    for k, statement in enumerate(block.statements):
+
+        def put(*new: Statement, k: int = k) -> Block:
+            return replace(block, statements=(*block.statements[:k], *new, *block.statements[k + 1 :]))
+
+        for name, new in change(statement):
+            yield name, put(*new)
+        if isinstance(statement, Loop | Each):
+            for name, inner in mutants(statement.body, change):
+                yield name, put(replace(statement, body=inner))
+        elif isinstance(statement, Branch):
+            for name, inner in mutants(statement.then, change):
+                yield name, put(replace(statement, then=inner))
+            for name, inner in mutants(statement.otherwise, change):
+                yield name, put(replace(statement, otherwise=inner))
+
+
+def used(kernel: Kernel) -> set[Value]:
+    """Values that are more than what a load gives where nothing is read."""
+    found: set[Value] = set()
+    for statement in kernel.body.walk():
+        if isinstance(statement, Apply):
+            found |= set(statement.operands)
+        elif isinstance(statement, Loop):
+            found |= set(statement.start)
+    return found
+
+
+def changes(known: set[Value], statement: Statement) -> Iterator[tuple[str, list[Statement]]]:
+    match statement:
+        case Apply(result, op, operands, attrs):
+            if len(operands) > 1 and len(set(operands)) > 1 and op != "compare" and not result.dtype.is_integer:
+                yield f"operands of {op} exchanged", [replace(statement, operands=(*operands[1:], operands[0]))]
+            if op in ("add", "multiply", "maximum"):
+                yield f"{op} left out", [replace(statement, op="maximum" if op != "maximum" else "minimum")]
+            if op == "convert":
+                other = NAMED["float64"] if result.dtype != NAMED["float64"] else F32
+                between = Value(10**6, other)
+                yield (
+                    "a detour through another format",
+                    [Apply(between, "convert", operands, attrs), replace(statement, operands=(between,))],
+                )
+        case Load(buffer=buffer, offset=offset, guard=guard):
+            if buffer.size > 1 and not offset.values():
+                yield "a load one further", [replace(statement, offset=add(offset, 1))]
+                yield "a load one before", [replace(statement, offset=add(offset, -1))]
+            for variable in offset.variables():
+                if variable.extent > 1 and not guard:
+                    yield "a load in the opposite order", [replace(statement, offset=reversed_along(offset, variable))]
+            for k, bound in enumerate(guard):
+                moved = Bound(bound.index, bound.low, bound.high - 1)
+                if bound.index.greatest >= bound.high - 1 and len(guard) == 1:
+                    yield "a guard that ends earlier", [replace(statement, guard=(*guard[:k], moved, *guard[k + 1 :]))]
+        case Store(offset=offset):
+            if offset.terms:
+                yield "a store one further", [replace(statement, offset=add(offset, 1))]
+        case Literal(result, word):
+            if isinstance(word, int) and result in known:
+                yield "a bit of a literal", [replace(statement, word=word ^ 1)]
+        case Loop(variable=variable):
+            if variable.extent > 1:
+                yield (
+                    "a loop one shorter",
+                    [replace(statement, variable=Variable(variable.number, variable.extent - 1))],
+                )
+
+
+def reversed_along(index: Index, variable: Variable) -> Index:
+    coefficient = index.coefficient(variable)
+    return total([(1, index), (-2 * coefficient, Index(((1, variable),)))], coefficient * (variable.extent - 1))
+
+
+def contracted(block: Block) -> Iterator[tuple[str, Block]]:
+    """Each multiply followed by an add of its result made one fma."""
+    products = {s.result: s for s in block.statements if isinstance(s, Apply) and s.op == "multiply"}
+    for k, s in enumerate(block.statements):
+        if isinstance(s, Apply) and s.op == "add" and s.result.dtype.is_float:
+            for position, operand in enumerate(s.operands):
+                if operand in products:
+                    fused = Apply(s.result, "fma", (*products[operand].operands, s.operands[1 - position]))
+                    yield (
+                        "a product contracted",
+                        replace(block, statements=(*block.statements[:k], fused, *block.statements[k + 1 :])),
+                    )
+        if isinstance(s, Loop):
+            for name, inner in contracted(s.body):
+                loop = replace(s, body=inner)
+                yield name, replace(block, statements=(*block.statements[:k], loop, *block.statements[k + 1 :]))
+
+
+def every_mutant(program: Program) -> Iterator[tuple[str, Program]]:
+    for k, step in enumerate(program.steps):
+        if isinstance(step, Launch):
+            kernel: Kernel = step.kernel
+            for name, block in (*mutants(kernel.body, partial(changes, used(kernel))), *contracted(kernel.body)):
+                launch = Launch(replace(kernel, body=block), step.arguments)
+                yield name, replace(program, steps=(*program.steps[:k], launch, *program.steps[k + 1 :]))
+
+
+# ---- graphs ---------------------------------------------------------------------------------------------------------
+
+
+def normalised() -> Body:
+    """A softmax of rows, scaled by a half-precision vector that is converted."""
+    builder = Builder(np.random.default_rng(0))
+    full, row = TensorType((3, 4), F32), TensorType((3,), F32)
+    x, scale = builder.input(full), builder.input(TensorType((4,), F16))
+
+    def over_rows(value: Ref, reducer: str) -> Ref:
+        reduced = builder.add("reduce", (value,), row, reducer=reducer, dimensions=(1,))
+        return builder.add("broadcast_in_dim", (reduced,), full, broadcast_dimensions=(0,))
+
+    powers = builder.add("exponential", (builder.add("subtract", (x, over_rows(x, "maximum")), full),), full)
+    quotient = builder.add("divide", (powers, over_rows(powers, "add")), full)
+    wide = builder.add("convert", (scale,), TensorType((4,), F32))
+    factor = builder.add("broadcast_in_dim", (wide,), full, broadcast_dimensions=(1,))
+    return builder.body([builder.add("multiply", (quotient, factor), full)])
+
+
+def dense(order: Accumulate) -> Body:
+    builder = Builder(np.random.default_rng(0))
+    x, w = builder.input(TensorType((2, 5), F16)), builder.input(TensorType((5, 3), F16))
+    attrs: dict[str, Any] = {
+        "lhs_batching_dimensions": (),
+        "rhs_batching_dimensions": (),
+        "lhs_contracting_dimensions": (1,),
+        "rhs_contracting_dimensions": (0,),
+        "accumulate": order,
+    }
+    result = TensorType((2, 3), F16)
+    product = builder.add("dot_general", (x, w), result, **attrs)
+    bias = builder.add("broadcast_in_dim", (builder.input(TensorType((3,), F16)),), result, broadcast_dimensions=(1,))
+    return builder.body([builder.add("add", (product, bias), result)])
+
+
+def padded() -> Body:
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType((3,), F32)
+    x, y = builder.input(type), builder.input(type)
+    zero = builder.input(TensorType((), F32))
+    attrs = {"edge_padding_low": (1,), "edge_padding_high": (2,), "interior_padding": (1,)}
+    wide = builder.add("pad", (x, zero), TensorType((8,), F32), **attrs)
+    joined = builder.add("concatenate", (wide, builder.add("sqrt", (y,), type)), TensorType((11,), F32), dimension=0)
+    back = builder.add("reverse", (joined,), TensorType((11,), F32), dimensions=(0,))
+    return builder.body([back, builder.add("add", (x, builder.add("multiply", (y, x), type)), type)])
+
+
+def summed(order: Accumulate, count: int = 11) -> Body:
+    builder = Builder(np.random.default_rng(0))
+    x = builder.input(TensorType((count, 2), F32))
+    total_ = builder.add("reduce", (x,), TensorType((2,), F32), reducer="add", dimensions=(0,), accumulate=order)
+    return builder.body([total_])
+
+
+def convolved() -> Body:
+    builder = Builder(np.random.default_rng(0))
+    x, w = builder.input(TensorType((1, 2, 4), F32)), builder.input(TensorType((3, 2, 3), F32))
+    attrs: dict[str, Any] = dict.fromkeys(("lhs_dimensions", "rhs_dimensions", "output_dimensions"), (0, 1, 2))
+    attrs |= {"window_strides": (1,), "padding_low": (1,), "padding_high": (1,), "lhs_dilation": (1,)}
+    attrs |= {"rhs_dilation": (1,), "window_reversal": (0,)}
+    return builder.body([builder.add("convolution", (x, w), TensorType((1, 3, 4), F32), **attrs)])
+
+
+GRAPHS = {
+    "softmax": normalised(),
+    "product": dense(Accumulate(F32)),
+    "product in blocks": dense(Accumulate(F32, "blocked", 2)),
+    "product in pairs": dense(Accumulate(None, "pairwise")),
+    "padding": padded(),
+    "sum": summed(Accumulate()),
+    "sum in pairs": summed(Accumulate(order="pairwise")),
+    "sum in blocks": summed(Accumulate(order="blocked", block=4)),
+    "convolution": convolved(),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_every_mutant_is_caught(name: str) -> None:
+    body = GRAPHS[name]
+    program = lower(body)
+    assert check_lowering(Graph(body), program).status == "passed"
+    caught: dict[str, int] = {}
+    for change, mutant in every_mutant(program):
+        check = check_lowering(Graph(body), mutant)
+        assert check.status == "failed", f"{change} in {mutant.steps}"
+        caught[change] = caught.get(change, 0) + 1
+    assert sum(caught.values()) >= 5
+
+
+def test_a_finding_names_the_output_the_place_and_both_expressions() -> None:
+    body = GRAPHS["sum"]
+    for change, mutant in every_mutant(lower(body)):
+        if change == "operands of add exchanged":
+            (finding,) = check_lowering(Graph(body), mutant).findings
+            assert finding.rule == "TL0303"
+            assert finding.message.startswith("output 0 at [0]: the kernels compute add(input 0[20], add(input 0[18], ")
+            assert "where the graph says add(add(add(…, input 0[16]), input 0[18]), input 0[20])" in finding.message
+            return
+    raise AssertionError("no such mutant")

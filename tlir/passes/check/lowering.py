@@ -1,0 +1,156 @@
+"""Whether kernels compute what the graph says: both are evaluated on expressions, and every output element must be the
+same expression, the same operations in the same order.
+
+At the graph's own shapes if that is little work, and otherwise at small shapes of the same structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+import numpy as np
+
+from tlir.ir.graph import Body, Graph, Node, Ref
+from tlir.kernel.interpret import OutOfBounds, run_kernel
+from tlir.kernel.ir import Alias, Fallback, Launch, Program
+from tlir.kernel.verify import verify_program
+from tlir.passes.check.expressions import Expressions, Ids, SymbolicDomain
+from tlir.passes.check.report import Check, Finding, counted
+from tlir.passes.check.shrink import shrunk
+from tlir.passes.check.symbolic import constant, evaluate, leaves, whole
+from tlir.passes.lower import lower
+
+WORK = 200_000
+"""Operations on elements that are evaluated one by one; a graph of more is evaluated at smaller shapes."""
+
+_DATA_DECIDES = frozenset(
+    {"gather", "scatter", "dynamic_slice", "dynamic_update_slice", "select_and_scatter", "case", "while"}
+)
+
+
+def check_lowering(graph: Graph, program: Program | None = None) -> Check:
+    """The check ``lowering`` of a well-typed graph; ``program`` is its own if none is given.
+
+    A finding has the rule ``TL0303`` (an element is another expression) or the rule of ``tlir.kernel.verify`` that a
+    kernel breaks."""
+    body = graph.body
+    at = "at its own shapes"
+    if work(body) > WORK and program is None:
+        small = shrunk(body)
+        if work(small) > WORK:
+            covered = f"no shapes of its structure are small enough to evaluate ({work(small)} operations on elements)"
+            return Check("lowering", "not applicable", covered)
+        body, at = small, f"at small shapes of the same structure ({_shapes(small)})"
+    program = program or lower(body)
+    broken = verify_program(program, body)
+    findings = [Finding("error", fault.rule, fault.message) for fault in broken.faults]
+    notes = [Finding.note(fault.rule, fault.message) for fault in broken.undecided]
+    if not findings:
+        findings = differences(body, program)
+    kernels = sum(isinstance(step, Launch) for step in program.steps)
+    left = [body.nodes[step.node].op for step in program.steps if isinstance(step, Fallback)]
+    elements = sum(type.size for type in body.output_types)
+    covered = f"{counted(elements, 'output element')} of {counted(kernels, 'kernel')} {at}"
+    if left:
+        covered += f"; left to the reference: {', '.join(sorted(set(left)))}"
+    return Check("lowering", "failed" if findings else "passed", covered, (*findings, *notes))
+
+
+def differences(body: Body, program: Program) -> list[Finding]:
+    """One finding for each output that is not the expression that the graph says."""
+    salts = (0, 1, 2) if any(node.op in _DATA_DECIDES for node in body.walk()) else (0,)
+    for salt in salts:
+        table = Expressions(salt)
+        inputs = [leaves(table, f"input {k}", type) for k, type in enumerate(body.input_types)]
+        opaque = {step.node for step in program.steps if isinstance(step, Fallback)}
+        expected = evaluate(table, body, inputs, opaque)
+        try:
+            results = run_symbolic(table, program, body, inputs)
+        except OutOfBounds as error:
+            return [Finding("error", "KV08", f"a kernel uses {error}")]
+        findings = []
+        for k, (one, other) in enumerate(zip(expected, results, strict=True)):
+            if not np.array_equal(one, other):
+                findings.append(_difference(table, body, k, one, other))
+        if findings:
+            return findings
+    return []
+
+
+def _difference(table: Expressions, body: Body, output: int, expected: Ids, found: Ids) -> Finding:
+    index = tuple(int(i) for i in np.argwhere(expected != found)[0])
+    here, there = table.first_difference(int(expected[index]), int(found[index]))
+    node = body.nodes[body.outputs[output].node]
+    place = f"output {output}" + (f" at {list(index)}" if index else "")
+    message = f"{place}: the kernels compute {table.text(there)} where the graph says {table.text(here)}"
+    return Finding("error", "TL0303", message, str(node), node.id, node.source)
+
+
+def run_symbolic(table: Expressions, program: Program, body: Body, inputs: Sequence[Ids]) -> list[Ids]:
+    """The expressions of the program's outputs."""
+    domain = SymbolicDomain(table)
+    values: dict[Ref, Ids] = dict(zip(program.inputs, inputs, strict=True))
+    values |= {ref: constant(table, tensor, ref.node) for ref, tensor in program.constants.items()}
+    for step in program.steps:
+        if isinstance(step, Fallback):
+            node = body.nodes[step.node]
+            results = whole(table, node, [values[ref] for ref in node.inputs])
+            values |= {Ref(node.id, k): result for k, result in enumerate(results)}
+        elif isinstance(step, Alias):
+            values[step.value] = values[step.of].reshape(program.types[step.value].shape)
+        else:
+            buffers = [buffer for buffer in step.kernel.buffers if buffer.role != "local"]
+            memory = {}
+            for buffer, ref in zip(buffers, step.arguments, strict=True):
+                if buffer.role == "output":
+                    memory[buffer] = domain.blank(buffer.dtype, buffer.size)
+                else:
+                    memory[buffer] = values[ref].reshape(-1)
+            run_kernel(step.kernel, memory, domain)
+            for buffer, ref in zip(buffers, step.arguments, strict=True):
+                if buffer.role == "output":
+                    values[ref] = memory[buffer].reshape(program.types[ref].shape)
+    return [values[ref] for ref in program.outputs]
+
+
+# ---- how much there is to evaluate ----------------------------------------------------------------------------------
+
+
+def work(body: Body) -> int:
+    """About how many operations on elements a body takes."""
+    return sum(_work(body, node) for node in body.nodes)
+
+
+def _work(body: Body, node: Node) -> int:
+    if node.op in ("input", "constant"):
+        return 0
+    result = max((type.size for type in node.types), default=0)
+    operands = [type.size for type in body.operand_types(node)]
+    inside = sum(work(region) for region in node.regions)
+    match node.op:
+        case "dot_general":
+            axes = node.attrs["lhs_contracting_dimensions"]
+            return result * prod(body.type_of(node.inputs[0]).shape[axis] for axis in axes)
+        case "convolution":
+            kernel = body.type_of(node.inputs[1])
+            return result * kernel.size // max(kernel.shape[node.attrs["rhs_dimensions"][0]], 1)
+        case "reduce_window":
+            return result * prod(node.attrs["window_dimensions"])
+        case "select_and_scatter":
+            return max(operands) + operands[1] * prod(node.attrs["window_dimensions"])
+        case "scan":
+            return node.attrs["length"] * inside
+        case "while" | "case":
+            return 100 * inside
+    return max([result, *operands])
+
+
+def _shapes(body: Body) -> str:
+    names = (f"{name} {type}" for name, type in zip(body.input_names(), body.input_types, strict=True))
+    return ", ".join(_first(names, 4))
+
+
+def _first(items: Iterable[str], count: int) -> list[str]:
+    listed = list(items)
+    return listed[:count] + (["…"] if len(listed) > count else [])

@@ -1,0 +1,258 @@
+"""A graph at small shapes of the same structure: the same operations, and axes that belong together still do.
+
+Every axis is a product of *atoms*, major first. An operation makes atoms of its operands and results the same; a
+reshape that splits or joins axes splits atoms. What an attribute fixes (a slice, padding, a window) keeps its size. All
+other atoms then become 2 or 3, in turn, so that exchanged axes still show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tlir.ir.graph import Body, Graph, Node, Ref
+from tlir.ir.tensor import Tensor, words_shape
+from tlir.ir.types import TensorType
+from tlir.ir.verify import type_errors
+from tlir.kernel.verify import ELEMENTWISE
+
+SIZES = (2, 3)
+
+
+@dataclass(eq=False)
+class _Atom:
+    """A factor of the sizes of axes. ``parts`` replace it once it has been split or made the same as another."""
+
+    size: int
+    fixed: bool = False
+    parts: list[_Atom] | None = None
+    small: int | None = field(default=None)
+
+    def leaves(self) -> list[_Atom]:
+        if self.parts is None:
+            return [self]
+        return [leaf for part in self.parts for leaf in part.leaves()]
+
+
+Axis = list[_Atom]
+
+
+def shrunk(body: Body) -> Body:
+    """The body at small shapes; itself where it has none that its operations accept."""
+    shrinker = _Shrinker(body)
+    for node in body.nodes:
+        shrinker.relate(node)
+    small = Body(tuple(shrinker.node(node) for node in body.nodes), body.input_ids, body.outputs)
+    return body if type_errors(Graph(small)) else small
+
+
+class _Shrinker:
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self.axes: dict[Ref, list[Axis]] = {}
+        self.count = 0
+        for node in body.nodes:
+            for k, type in enumerate(node.types):
+                self.axes[Ref(node.id, k)] = [
+                    [] if size == 1 else [_Atom(size, fixed=size == 0)] for size in type.shape
+                ]
+
+    # ---- what belongs together --------------------------------------------------------------------------------------
+
+    def same(self, one: Axis, other: Axis) -> None:
+        """Two runs of axes with as many elements have the same atoms."""
+        a = [leaf for atom in one for leaf in atom.leaves()]
+        b = [leaf for atom in other for leaf in atom.leaves()]
+        while a and b:
+            x, y = a.pop(0), b.pop(0)
+            if x is y:
+                continue
+            if x.size == y.size:
+                x.fixed = y.fixed = x.fixed or y.fixed
+                x.parts = [y]
+            elif min(x.size, y.size) and max(x.size, y.size) % min(x.size, y.size) == 0:
+                larger, smaller, rest = (x, y, a) if x.size > y.size else (y, x, b)
+                more = _Atom(larger.size // smaller.size, larger.fixed)
+                smaller.fixed = smaller.fixed or larger.fixed
+                larger.parts = [smaller, more]
+                rest.insert(0, more)
+            else:
+                self.fix([x, y, *a, *b])
+                return
+
+    def fix(self, axis: Axis) -> None:
+        """These sizes stay as they are."""
+        for atom in axis:
+            for leaf in atom.leaves():
+                leaf.fixed = True
+
+    def fix_all(self, node: Node) -> None:
+        for ref in (*node.inputs, *(Ref(node.id, k) for k in range(len(node.types)))):
+            for axis in self.axes[ref]:
+                self.fix(axis)
+
+    def pair(self, one: Axis, other: Axis, alike: bool) -> None:
+        """The same, or both as they are."""
+        if alike:
+            self.same(one, other)
+        else:
+            self.fix(one)
+            self.fix(other)
+
+    def relate(self, node: Node) -> None:
+        """What the operation says of the axes of its operands and its results."""
+        if node.op in ("input", "constant", "iota"):
+            return
+        rule = getattr(self, f"_{node.op}", None)
+        operands = [self.axes[ref] for ref in node.inputs]
+        result = self.axes[Ref(node.id)]
+        same_width = node.op != "bitcast_convert" or len(operands[0]) == len(result)
+        if rule is not None:
+            rule(node, operands, result)
+        elif node.op in (ELEMENTWISE | {"reverse", "cumulative"}) and same_width:
+            for operand in operands:
+                for one, other in zip(operand, result, strict=True):
+                    self.same(one, other)
+        else:
+            self.fix_all(node)
+
+    def _broadcast_in_dim(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        shape = self.body.type_of(node.inputs[0]).shape
+        for size, own, axis in zip(shape, operands[0], node.attrs["broadcast_dimensions"], strict=True):
+            if size != 1:
+                self.same(own, result[axis])
+
+    def _reshape(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        if node.type.size == 0:
+            self.fix_all(node)
+        else:
+            self.same([a for axis in operands[0] for a in axis], [a for axis in result for a in axis])
+
+    def _transpose(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        for own, axis in zip(result, node.attrs["permutation"], strict=True):
+            self.same(own, operands[0][axis])
+
+    def _slice(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        shape = self.body.type_of(node.inputs[0]).shape
+        for axis, (one, other) in enumerate(zip(operands[0], result, strict=True)):
+            self.pair(one, other, node.type.shape[axis] == shape[axis])
+
+    def _pad(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+        for axis, (one, other) in enumerate(zip(operands[0], result, strict=True)):
+            self.pair(one, other, not any(node.attrs[name][axis] for name in names))
+
+    def _concatenate(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        for operand in operands:
+            for axis, (one, other) in enumerate(zip(operand, result, strict=True)):
+                self.pair(one, other, axis != node.attrs["dimension"])
+
+    def _reduce(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        removed = node.attrs["dimensions"] if node.op == "reduce" else (node.attrs["dimension"],)
+        kept = [axis for k, axis in enumerate(operands[0]) if k not in removed]
+        for one, other in zip(kept, result, strict=True):
+            self.same(one, other)
+
+    _argmax = _argmin = _reduce
+
+    def _dot_general(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        free: list[Axis] = []
+        for side, operand in zip(("lhs", "rhs"), operands, strict=True):
+            named = (*node.attrs[f"{side}_batching_dimensions"], *node.attrs[f"{side}_contracting_dimensions"])
+            free += [axis for k, axis in enumerate(operand) if k not in named]
+        batch = node.attrs["lhs_batching_dimensions"], node.attrs["rhs_batching_dimensions"]
+        summed = node.attrs["lhs_contracting_dimensions"], node.attrs["rhs_contracting_dimensions"]
+        for left, right in (batch, summed):
+            for a, b in zip(left, right, strict=True):
+                self.same(operands[0][a], operands[1][b])
+        for one, other in zip([*(operands[0][a] for a in batch[0]), *free], result, strict=True):
+            self.same(one, other)
+
+    def _reduce_window(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        ones = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+        for axis, (one, other) in enumerate(zip(operands[0], result, strict=True)):
+            padding = node.attrs["padding_low"][axis] or node.attrs["padding_high"][axis]
+            self.pair(one, other, not padding and all(node.attrs[name][axis] == 1 for name in ones))
+
+    def _convolution(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        if max(node.attrs.get("feature_group_count", 1), node.attrs.get("batch_group_count", 1)) > 1:
+            self.fix_all(node)
+            return
+        names = ("lhs_dimensions", "rhs_dimensions", "output_dimensions")
+        left, right, out = (
+            [axes[k] for k in node.attrs[name]] for name, axes in zip(names, (*operands, result), strict=True)
+        )
+        self.same(left[0], out[0])
+        self.same(left[1], right[1])
+        self.same(right[0], out[1])
+        for axis in (*left[2:], *right[2:], *out[2:]):
+            self.fix(axis)
+
+    def _dynamic_slice(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        self._slice(node, operands, result)
+
+    def _dynamic_update_slice(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        shapes = self.body.type_of(node.inputs[0]).shape, self.body.type_of(node.inputs[1]).shape
+        for axis, own in enumerate(result):
+            self.same(operands[0][axis], own)
+            self.pair(operands[1][axis], own, shapes[0][axis] == shapes[1][axis])
+
+    def _gather(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        attrs, shape = node.attrs, self.body.type_of(node.inputs[0]).shape
+        vector = attrs["index_vector_dim"]
+        space = [axis for k, axis in enumerate(operands[1]) if k != vector]
+        if vector < len(operands[1]):
+            self.fix(operands[1][vector])
+        around = [axis for k, axis in enumerate(result) if k not in attrs["offset_dims"]]
+        for one, other in zip(space, around, strict=True):
+            self.same(one, other)
+        pairs = zip(attrs["operand_batching_dims"], attrs["start_indices_batching_dims"], strict=True)
+        for a, b in pairs:
+            self.same(operands[0][a], operands[1][b])
+        removed = (*attrs["collapsed_slice_dims"], *attrs["operand_batching_dims"])
+        kept = [axis for axis in range(len(shape)) if axis not in removed]
+        for axis, own in zip(kept, (result[k] for k in attrs["offset_dims"]), strict=True):
+            self.pair(operands[0][axis], own, attrs["slice_sizes"][axis] == shape[axis])
+
+    # ---- the small graph --------------------------------------------------------------------------------------------
+
+    def size(self, axis: Axis) -> int:
+        return prod(self._small(leaf) for atom in axis for leaf in atom.leaves())
+
+    def _small(self, atom: _Atom) -> int:
+        if atom.fixed:
+            return atom.size
+        if atom.small is None:
+            atom.small = min(atom.size, SIZES[self.count % len(SIZES)])
+            self.count += 1
+        return atom.small
+
+    def shape(self, ref: Ref) -> tuple[int, ...]:
+        return tuple(self.size(axis) for axis in self.axes[ref])
+
+    def node(self, node: Node) -> Node:
+        types = tuple(TensorType(self.shape(Ref(node.id, k)), type.dtype) for k, type in enumerate(node.types))
+        return replace(node, types=types, attrs=self._attrs(node, types))
+
+    def _attrs(self, node: Node, types: Sequence[TensorType]) -> dict[str, Any]:
+        attrs = dict(node.attrs)
+        if node.op == "constant":
+            attrs["value"] = _cropped(attrs["value"], types[0])
+        elif node.op in ("slice", "dynamic_slice", "gather"):
+            before, after = self.body.type_of(node.inputs[0]).shape, self.shape(node.inputs[0])
+            name = "limit_indices" if node.op == "slice" else "slice_sizes"
+            # what is as long as the axis stays so
+            attrs[name] = tuple(
+                new if limit == old else limit for limit, old, new in zip(attrs[name], before, after, strict=True)
+            )
+        return attrs
+
+
+def _cropped(tensor: Tensor, type: TensorType) -> Tensor:
+    """The first elements of a tensor along each axis."""
+    words = tensor.words[tuple(slice(size) for size in type.shape)]
+    return Tensor(type, np.array(words, order="C").reshape(words_shape(type)))
