@@ -164,3 +164,52 @@ def test_a_thread_that_flushes_subnormal_numbers_still_gives_the_words_and_keeps
         during = exchange(before)
     assert during & 0xFFC0 == flushing_and_toward_zero & 0xFFC0
     assert result.tolist() == [2.0**-138] * 64
+
+
+def convolution(columns: tuple[int, int], padding: tuple[int, int], strides: tuple[int, int], groups: int) -> Body:
+    d = NAMED["float32"]
+    builder = Builder(np.random.default_rng(0))
+    images, kernels = TensorType((2, 4, *columns), d), TensorType((6, 4 // groups, 3, 3), d)
+    out = tuple((n + sum(padding) - 3) // s + 1 for n, s in zip(columns, strides, strict=True))
+    result = builder.add(
+        "convolution",
+        (builder.input(images), builder.input(kernels)),
+        TensorType((2, 6, *out), d),
+        window_strides=strides,
+        padding_low=(padding[0],) * 2,
+        padding_high=(padding[1],) * 2,
+        lhs_dilation=(1, 1),
+        rhs_dilation=(1, 1),
+        window_reversal=(0, 0),
+        feature_group_count=groups,
+        lhs_dimensions=(0, 1, 2, 3),
+        rhs_dimensions=(0, 1, 2, 3),
+        output_dimensions=(0, 1, 2, 3),
+    )
+    return builder.body([result])
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(
+    ("columns", "padding", "strides"), [((8, 16), (1, 1), (1, 1)), ((7, 9), (0, 2), (1, 1)), ((17, 18), (1, 1), (2, 2))]
+)
+def test_convolutions_in_register_tiles(
+    columns: tuple[int, int], padding: tuple[int, int], strides: tuple[int, int], groups: int
+) -> None:
+    body = convolution(columns, padding, strides, groups)
+    random = np.random.default_rng(3)
+    executable = same(body, [random_tensor(random, type) for type in body.input_types])
+    assert executable.statistics.reference == []
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("op", ["exponential", "tanh", "log", "sine", "erf", "logistic", "power"])
+def test_elementary_functions_in_kernels(op: str, dtype: str) -> None:
+    type = TensorType((3, 50), NAMED[dtype])
+    builder = Builder(np.random.default_rng(0))
+    operands = tuple(builder.input(type) for _ in range(2 if op == "power" else 1))
+    product = builder.add("multiply", (builder.add(op, operands, type), operands[0]), type)
+    body = builder.body([product])
+    random = np.random.default_rng(len(op))
+    executable = same(body, [random_tensor(random, type) for _ in operands])
+    assert executable.statistics.reference == []

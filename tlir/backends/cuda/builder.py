@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from math import isinf, isnan
 from typing import Any
 
@@ -80,7 +81,9 @@ class Builder:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.tables: dict[tuple[Any, str], str] = {}
+        self.tables: dict[str, str] = {}
+        """The definitions of constant arrays, by name."""
+        self._names: dict[tuple[Any, Any], str] = {}
         self.depth = 1
         self._count = 0
 
@@ -295,7 +298,9 @@ class Builder:
         """LLVM's intrinsic functions, by CUDA's or by those of the header."""
         texts = [expression(argument) for argument in arguments]
         if name == "llvm.fma":
-            return self._rounded("fma" if result == DOUBLE else "maf", *arguments)
+            texts = [expression(argument) for argument in arguments]
+            name = "__fma_rn" if result == DOUBLE else "__fmaf_rn"
+            return self.define(result, f"{name}({', '.join(texts)})")
         if name == "llvm.sqrt":
             return self._rounded("sqrt", *arguments)
         if name in _FUNCTIONS:
@@ -307,19 +312,14 @@ class Builder:
 
     def table(self, values: tuple[Any, ...], index: Any, element: Any) -> Text:
         """An entry of a constant array, which the source holds once."""
-        key = (values, type_name(element))
-        if key not in self.tables:
-            self.tables[key] = f"table{len(self.tables)}"
-        return self.define(element, f"{self.tables[key]}[{expression(index)}]")
-
-    def table_lines(self) -> list[str]:
-        """The definitions of the tables."""
-        lines = []
-        for (values, kind), name in self.tables.items():
-            element = DOUBLE if kind == "double" else ir.IntType(int(kind.removeprefix("uint").removesuffix("_t")))
+        if (values, element) not in self._names:
             numbers = ", ".join(literal(element, value) for value in values)
-            lines.append(f"TL_CONSTANT {kind} {name}[{len(values)}] = {{{numbers}}};")
-        return lines
+            definition = f"{type_name(element)} {{name}}[{len(values)}] = {{{{{numbers}}}}};"
+            # named by content, so that kernels of one translation unit share it
+            name = "table_" + sha256(definition.encode()).hexdigest()[:12]
+            self._names[values, element] = name
+            self.tables[name] = "TL_CONSTANT " + definition.format(name=name)
+        return self.define(element, f"{self._names[values, element]}[{expression(index)}]")
 
 
 _FUNCTIONS = {

@@ -21,7 +21,7 @@ static inline double __dsub_rn(double x, double y) { return x - y; }
 static inline double __dmul_rn(double x, double y) { return x * y; }
 static inline double __ddiv_rn(double x, double y) { return x / y; }
 static inline double __dsqrt_rn(double x) { return sqrt(x); }
-static inline double __dfma_rn(double x, double y, double z) { return fma(x, y, z); }
+static inline double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 static inline float __double2float_rn(double x) { return (float)x; }
 static inline float __ll2float_rn(int64_t x) { return (float)x; }
 static inline float __ull2float_rn(uint64_t x) { return (float)x; }

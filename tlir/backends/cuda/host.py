@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from tlir.backends.cpu.device import Call, Executable
 from tlir.backends.cuda.source import Source, host_header, module, source
-from tlir.kernel.ir import Kernel
+from tlir.ir.graph import Body
+from tlir.kernel.ir import Kernel, Launch
 
 FLAGS = ("-O1", "-std=c++17", "-ffp-contract=off", "-fno-fast-math", "-fPIC", "-shared", "-w")
 """No contraction: every operation of the source is one rounding."""
@@ -47,22 +48,28 @@ class HostKernel:
             raise UndecidedError(self.source.name)
 
 
-def build(kernel_source: Source, compiler: str = "g++") -> HostKernel:
-    """The kernel as a function of this process. subprocess.CalledProcessError where the compiler refuses the source."""
-    text = "\n".join([host_header(), module([kernel_source]), _driver(kernel_source)])
+def build(sources: Sequence[Source], compiler: str = "g++") -> dict[str, HostKernel]:
+    """The kernels as functions of this process, by name. CalledProcessError where the compiler refuses the source."""
+    kernels = {kernel.name: kernel for kernel in sources}
+    text = "\n".join([host_header(), module(kernels.values()), *map(_driver, kernels.values())])
     folder = Path(tempfile.gettempdir()) / f"tlir-host-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     library = folder / (hashlib.sha256(" ".join((compiler, *FLAGS, text)).encode()).hexdigest() + ".so")
     if not library.exists():
         with tempfile.TemporaryDirectory(dir=folder) as place:
-            file, output = Path(place) / "kernel.cpp", Path(place) / "kernel.so"
+            file, output = Path(place) / "kernels.cpp", Path(place) / "kernels.so"
             file.write_text(text, encoding="utf-8")
             subprocess.run([compiler, *FLAGS, str(file), "-o", str(output)], check=True, capture_output=True, text=True)
             os.replace(output, library)
-    function = getattr(ctypes.CDLL(str(library)), f"launch_{kernel_source.name}")
-    function.argtypes = [ctypes.c_uint64] * 3 + [ctypes.c_void_p] * (len(kernel_source.parameters) - 1)
+    loaded = ctypes.CDLL(str(library))
+    return {name: HostKernel(kernel, _function(loaded, kernel)) for name, kernel in kernels.items()}
+
+
+def _function(library: ctypes.CDLL, kernel: Source) -> Any:
+    function = getattr(library, f"launch_{kernel.name}")
+    function.argtypes = [ctypes.c_uint64] * 3 + [ctypes.c_void_p] * (len(kernel.parameters) - 1)
     function.restype = None
-    return HostKernel(kernel_source, function)
+    return function
 
 
 def _driver(kernel_source: Source) -> str:
@@ -83,9 +90,14 @@ def _driver(kernel_source: Source) -> str:
 class HostExecutable(Executable):
     """A body run by the host build of its CUDA source."""
 
+    def __init__(self, body: Body) -> None:
+        super().__init__(body)
+        self._sources = {id(s.kernel): source(s.kernel) for s in self.program.steps if isinstance(s, Launch)}
+        self._built = build([made for made in self._sources.values() if isinstance(made, Source)])
+
     def compile(self, kernel: Kernel) -> HostKernel | str:
-        made = source(kernel)
-        return made if isinstance(made, str) else build(made)
+        made = self._sources[id(kernel)]
+        return made if isinstance(made, str) else self._built[made.name]
 
     def execute(self, call: Call, arrays: Sequence[NDArray[Any]]) -> None:
         if call.compiled.source.total:

@@ -7,10 +7,11 @@ its results are not to be used. ``scratch`` has the local buffers of every threa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from math import prod
 from typing import Any
@@ -35,10 +36,11 @@ BLOCK = 256
 
 @dataclass(frozen=True)
 class Source:
-    """A kernel's C++ without the prelude, the name of its function and its parameters, the iterations of its space, and
-    the bytes of local buffers that each thread needs."""
+    """A kernel's C++ without the prelude, the definitions of its tables by name, the name of its function and its
+    parameters, the iterations of its space, and the bytes of local buffers that each thread needs."""
 
     text: str
+    tables: Mapping[str, str]
     name: str
     parameters: tuple[str, ...]
     total: int
@@ -194,9 +196,12 @@ def source(kernel: Kernel) -> Source | str:
         "  const uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;",
         "  const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;",
     ]
-    name = "".join(c if c.isalnum() else "_" for c in kernel.name)
-    lines = [*builder.table_lines(), f'extern "C" __global__ void {name}({", ".join(parameters)}) {{', *head]
-    return Source("\n".join([*lines, *builder.lines, "}"]) + "\n", name, tuple(parameters), total, used)
+    lines = [f"({', '.join(parameters)}) {{", *head, *builder.lines, "}", ""]
+    body = "\n".join(lines)
+    label = "".join(c if c.isalnum() else "_" for c in kernel.name)
+    name = f"{label}_{sha256(body.encode()).hexdigest()[:12]}"
+    text = f'extern "C" __global__ void {name}{body}'
+    return Source(text, builder.tables, name, tuple(parameters), total, used)
 
 
 def _locals(builder: Builder, kernel: Kernel, starts: dict[Buffer, Any]) -> int:
@@ -225,9 +230,11 @@ def host_header() -> str:
     return files("tlir.backends.cuda").joinpath("host.h").read_text(encoding="utf-8")
 
 
-def module(sources: list[Source]) -> str:
-    """One translation unit of several kernels."""
-    return prelude() + "\n" + "\n".join(source.text for source in sources)
+def module(sources: Iterable[Source]) -> str:
+    """One translation unit of several kernels, each once."""
+    kernels = {source.name: source for source in sources}
+    tables = {name: text for source in kernels.values() for name, text in source.tables.items()}
+    return "\n".join([prelude(), *tables.values(), *(source.text for source in kernels.values())])
 
 
 __all__ = ["BLOCK", "Source", "host_header", "module", "prelude", "source"]

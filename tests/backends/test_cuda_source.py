@@ -1,0 +1,93 @@
+"""The generated CUDA without a GPU: a host build of the very same source gives the reference's words, NVRTC compiles it
+for real architectures, and nothing is contracted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lower_graphs import Builder, random_graph, random_tensor
+
+from tlir.backends.cuda import nvrtc
+from tlir.backends.cuda.host import HostExecutable
+from tlir.backends.cuda.source import Source, module, source
+from tlir.backends.reference import evaluate
+from tlir.ir.graph import Body
+from tlir.ir.tensor import Tensor
+from tlir.ir.types import NAMED, TensorType
+from tlir.kernel.ir import Launch
+from tlir.passes.lower import lower
+from tlir.schema import read
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+ARTIFACTS = sorted(GOLDEN.glob("*/*.json"))
+
+needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="NVRTC is not installed")
+
+
+def same(body: Body, inputs: list[Tensor]) -> HostExecutable:
+    executable = HostExecutable(body)
+    for expected, result in zip(evaluate(body, inputs), executable.run(inputs), strict=True):
+        assert expected.same_words(result)
+    return executable
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_random_graphs_on_a_host_build(seed: int) -> None:
+    same(*random_graph(seed, 1 + seed % 12))
+
+
+@pytest.mark.parametrize("path", ARTIFACTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_golden_artifacts_on_a_host_build(path: Path) -> None:
+    graph = read(path)
+    for sample in graph.samples:
+        same(graph.body, list(sample.inputs))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float128"])
+def test_software_numbers_on_a_host_build(dtype: str) -> None:
+    type = TensorType((40,), NAMED[dtype])
+    builder = Builder(np.random.default_rng(1))
+    x, y = builder.input(type), builder.input(type)
+    values = [builder.add(op, (x, y), type) for op in ("add", "subtract", "multiply", "divide", "maximum", "minimum")]
+    values += [builder.add("sqrt", (x,), type), builder.add("fma", (x, y, x), type)]
+    body = builder.body([*values, builder.add("convert", (values[2],), TensorType((40,), NAMED["float32"]))])
+    random = np.random.default_rng(2)
+    executable = same(body, [random_tensor(random, type) for _ in range(2)])
+    assert executable.statistics.reference == []
+
+
+def sources(paths: list[Path]) -> list[Source]:
+    bodies = [read(path).body for path in paths]
+    steps = [step for body in bodies for step in lower(body).steps if isinstance(step, Launch)]
+    made = [source(step.kernel) for step in steps]
+    return [one for one in made if isinstance(one, Source)]
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
+@pytest.mark.parametrize("part", range(3))
+def test_nvrtc_compiles_every_golden_artifact_and_contracts_nothing(architecture: str, part: int) -> None:
+    kernels = sources(ARTIFACTS[part::3])
+    ptx = nvrtc.to_ptx(module(kernels), architecture)
+    bodies = dict(re.findall(r"\.entry (\w+)\((.*?)^}", ptx, re.DOTALL | re.MULTILINE))
+    assert bodies.keys() == {kernel.name for kernel in kernels}
+    for kernel in kernels:
+        # the only fused operations are those that the source asks for by name
+        for kind, name in (("f64", "__fma_rn"), ("f32", "__fmaf_rn")):
+            fused = re.search(rf"\b(fma|mad)\.(rn\.)?(ftz\.)?{kind}\b", bodies[kernel.name])
+            assert fused is None or f"{name}(" in kernel.text
+    assert ".ftz" not in ptx
+
+
+@needs_nvrtc
+def test_a_contracted_product_would_be_seen() -> None:
+    text = 'extern "C" __global__ void f(float* x) { *x = x[1] * x[2] + x[3]; }'
+    assert "fma.rn.f32" not in nvrtc.to_ptx(text, "sm_90")
+    with pytest.raises(nvrtc.CompileError, match="undefined"):
+        nvrtc.to_ptx('extern "C" __global__ void f(float* x) { *x = absent; }', "sm_90")
