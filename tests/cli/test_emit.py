@@ -33,6 +33,13 @@ def test_it_writes_to_a_file(tmp_path: Path) -> None:
     assert target.read_text().startswith("program {")
 
 
+def test_the_json_document(tmp_path: Path) -> None:
+    result = CliRunner().invoke(tlir, ["emit", str(SOFTMAX), "--json"])
+    document = json.loads(result.stdout)
+    assert (document["target"], document["kernels"], document["left"]) == ("kernel", 1, [])
+    assert document["text"] == program_text(lower(read(SOFTMAX).body))
+
+
 def test_a_missing_file_and_an_unknown_target(tmp_path: Path) -> None:
     runner = CliRunner()
     assert runner.invoke(tlir, ["emit", str(tmp_path / "none.json")]).exit_code == 2
