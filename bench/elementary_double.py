@@ -5,8 +5,8 @@ undecided, and the time per element beside NumPy's (or PyTorch's) own functions,
 
 Half of COUNT random words and as many moderate numbers per function (100000 in all unless given) are compared with the
 specification, words and flags; differences end the run with status 1. Times are the best of 15 on arrays of 2**20
-moderate numbers, taken in alternation, on one thread: of the compiled loop, and of ``evaluate``, which ends what the
-loop leaves undecided. The table goes to FILE too.
+moderate numbers, taken in alternation, of one thread's processor time: of the compiled loop, and of ``evaluate``, which
+ends what the loop leaves undecided. The table goes to FILE too.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ def differences(name: str, columns: list[np.ndarray]) -> int:
 
 
 def nanoseconds(runs: list[Callable[[], object]]) -> list[float]:
-    """The best time of each, in alternation."""
+    """The best time of each, in alternation; the processor's, because other programs may be running."""
     best = [float("inf")] * len(runs)
     for _ in range(15):
         for index, run in enumerate(runs):
-            start = time.perf_counter()
+            start = time.process_time()
             run()
-            best[index] = min(best[index], time.perf_counter() - start)
+            best[index] = min(best[index], time.process_time() - start)
     return [value / SIZE * 1e9 for value in best]
 
 

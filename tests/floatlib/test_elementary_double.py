@@ -317,6 +317,61 @@ def test_exact_results_raise_nothing(name: str, operands: tuple[float, ...], wan
     assert evaluate_double(name, FLOAT64, *(np.resize(column, choice.NUMPY_AFTER) for column in columns))[2].size == 0
 
 
+LIMITS: dict[str, list[float]] = {
+    "exponential": [709.7, 709.782712893384, 709.79, 710.0, -690.0, -708.3964185322641, -745.1332191019412, -745.14],
+    "exponential_minus_one": [709.7, 709.782712893384, 709.79, -36.7, -37.5, -100.0, 2.0**-53, 2.0**-900, 2.0**-1020],
+    "exp2": [1023.9, 1024.0, -995.0, -1022.0, -1074.0, -1074.5, -1075.0, -1075.1, 2.0**-54],
+    "logistic": [-690.0, -709.0, -745.14, 36.7, 37.5, 100.0],
+    "tanh": [18.7, 19.1, 40.0, 2.0**-900, 2.0**-1020],
+    "sinh": [680.0, 710.4758600739439, 710.48, 2.0**-27],
+    "cosh": [680.0, 710.4758600739439, 710.48, 2.0**-27],
+    "log": [2.0**-1022, 1.7976931348623157e308, 1.0],
+    "log_plus_one": [1.7976931348623157e308, -1.0, 2.0**-53, 2.0**-900],
+    "asinh": [2.0**45, 2.0**1020, 2.0**-900],
+    "acosh": [2.0**45, 2.0**1020, 1.0],
+    "atanh": [1.0, 2.0**-900],
+    "sine": [6400.0, 2.0**-900, 2.0**-10, 2.0**1023],
+    "cosine": [6400.0, 2.0**-900, 2.0**-10, 2.0**-27],
+    "tan": [6400.0, 2.0**-900, 1.5707963267948966, 2.0**1023],
+    "asin": [1.0, 2.0**-0.5, 2.0**-900],
+    "acos": [1.0, 2.0**-0.5, 2.0**-900],
+    "atan": [1.0, 2.0**900, 2.0**-900],
+    "erf": [5.86, 5.92, 6.0, 2.0**-900],
+    "erfc": [5.86, 0.5, 6.0, 26.0, 26.5, 27.2, 27.3, -5.9],
+    "rsqrt": [2.0**-1022, 1.7976931348623157e308],
+    "cbrt": [2.0**-1022, 1.7976931348623157e308],
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits_between_cases(name: str) -> None:
+    """Beside every limit, of both signs: overflow, the subnormal range, and where a kernel hands over to another."""
+    centers = np.array([sign * limit for limit in LIMITS[name] for sign in (1, -1)]).view(np.uint64)
+    words = (centers[:, None] + np.arange(-3, 4).astype(np.uint64)).reshape(-1)
+    words = np.resize(words, max(words.size, choice.NUMPY_AFTER))
+    got, flags = evaluate(name, FLOAT64, words, flags=True)
+    bare = evaluate(name, FLOAT64, words)
+    for index in range(7 * centers.size):
+        want = elementary(name, FLOAT64, int(words[index]))
+        assert (got[index], flags[index]) == want, float(words[index : index + 1].view(np.float64)[0])
+        assert bare[index] == want[0]
+
+
+def test_limits_of_the_power() -> None:
+    rng = np.random.default_rng(8)
+    x = np.exp(rng.uniform(-40, 40, 600))
+    exponents = np.concatenate(
+        [rng.uniform(-750, 715, 400), rng.choice([709.7, 709.78, 710, -690, -708.4, -745.1], 200)]
+    )
+    y = exponents / np.log(x)
+    x[::3] *= -1
+    y[::3] = np.rint(y[::3])
+    columns = [x.view(np.uint64), y.view(np.uint64)]
+    got, flags = evaluate("power", FLOAT64, *columns, flags=True)
+    for index, row in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        assert (got[index], flags[index]) == elementary("power", FLOAT64, *row), (x[index], y[index])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_little_is_left_to_the_specification(name: str) -> None:
     rng = np.random.default_rng(5)

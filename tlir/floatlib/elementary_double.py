@@ -91,6 +91,11 @@ _CIRCULAR: dict[str, Callable[..., Double]] = {
     "tan": circular.tan,
 }
 
+
+def _circular_error(name: str) -> float:
+    return 2.0**-67.4 if name == "tan" else 2.0**-68.4
+
+
 UNARY: dict[str, Function] = {
     "exponential": Function(
         exponential_family.exponential,
@@ -154,14 +159,18 @@ UNARY: dict[str, Function] = {
     "atanh": Function(logarithmic.atanh, 2.0**-68, _magnitude(TINY, 1.0), cases=_outside_unit, tangent=True),
     **{
         name: Function(
-            function, 2.0**-67, _magnitude(TINY, circular.NEAR), accepts=_certain_angle, tangent=name != "cosine"
+            function,
+            2.0**-67,
+            _below(circular.NEAR, name != "cosine"),
+            accepts=_certain_angle,
+            tangent=name != "cosine",
         )
         for name, function in _CIRCULAR.items()
     },
-    "asin": Function(arc.asin, 2.0**-68, _magnitude(TINY, 1.0), cases=_outside_unit, tangent=True),
-    "acos": Function(arc.acos, 2.0**-68, lambda x: abs(x) < 1.0, cases=_outside_unit),
-    "atan": Function(lambda x: arc.atan(x.between(-HUGE, HUGE)), 2.0**-68, _magnitude(TINY, inf), tangent=True),
-    "erf": Function(error_family.erf, 2.0**-67, _magnitude(TINY, inf)),
+    "asin": Function(arc.asin, 2.0**-70.5, _magnitude(TINY, 1.0), cases=_outside_unit, tangent=True),
+    "acos": Function(arc.acos, 2.0**-70.5, lambda x: abs(x) < 1.0, cases=_outside_unit),
+    "atan": Function(lambda x: arc.atan(x.between(-HUGE, HUGE)), 2.0**-69.5, _magnitude(TINY, inf), tangent=True),
+    "erf": Function(error_family.erf, 2.0**-67.5, _magnitude(TINY, inf)),
     "erfc": Function(error_family.erfc, 2.0**-67, lambda x: x < 26.0, cases=lambda x: [(x > 27.3, UNDERFLOW)]),
     "rsqrt": Function(roots.rsqrt, 2.0**-97, lambda x: x.m.both(x > NORMAL, x < inf), cases=_below_zero, exact=True),
     "cbrt": Function(roots.cbrt, 2.0**-97, _magnitude(NORMAL, inf), exact=True),
@@ -171,7 +180,7 @@ UNARY: dict[str, Function] = {
 def _far_from_zero(name: str) -> Function:
     """The second stage of the circular functions, for large operands."""
     evaluate = partial(_CIRCULAR[name], reduce=circular.reduce_far)
-    return Function(evaluate, 2.0**-67, _magnitude(1.0, inf), safe=2.0**20, accepts=_certain_angle)
+    return Function(evaluate, _circular_error(name), _magnitude(1.0, inf), safe=2.0**20, accepts=_certain_angle)
 
 
 FAR = {name: _far_from_zero(name) for name in _CIRCULAR}
@@ -202,10 +211,10 @@ def _no_power(x: Number, y: Number) -> list[Case]:
 
 
 BINARY: dict[str, Function] = {
-    "atan2": Function(arc.atan2, 2.0**-68, _pair, ranged=True),
+    "atan2": Function(arc.atan2, 2.0**-69.5, _pair, ranged=True),
     "hypot": Function(roots.hypot, 2.0**-97, _pair, exact=True),
     "power": Function(
-        logarithmic.power, 2.0**-68, _power_inside, cases=_no_power, exact=True, ranged=True, saturates=True
+        logarithmic.power, 2.0**-69.2, _power_inside, cases=_no_power, exact=True, ranged=True, saturates=True
     ),
 }
 

@@ -60,12 +60,12 @@ def _half_pi() -> tuple[float, float]:
 
 
 def _octant(n: Double, d: Double) -> Double:
-    """atan(n/d) for 0 <= n <= d, 0 < d, within 2**-69.
+    """atan(n/d) for 0 <= n <= d, 0 < d, within 2**-69.6.
 
     c n.hi and c d.hi are exact as pairs. n - c d has an absolute error of 2**-104 n, t of 2**-103 n/d and 2**-102 of
-    itself: 2**-101 of the result in all (c = 0: t is n/d). t**3/3 - ... < 2**-19.5 |t| has 5 u of itself and a sum of
-    lows 1 u (t.lo is below u |t|): 6 u * 2**-19.5 = 2**-69.9; the result is at least |t|. t**9/9 < 2**-75 |t| is left
-    out.
+    itself: 2**-101 of the result in all (c = 0: t is n/d). t**3/3 - ... < 2**-19.5 |t| has 5.3 u of itself and a
+    sum of lows 1 u (t.lo is below u |t|): 6.3 u * 2**-19.5 = 2**-69.8; the result is at least |t|. t**9/9 < 2**-75 |t|
+    is left out.
     """
     m = n.hi.m
     j, word = nearest_integer(n.hi / d.hi * float(STEPS))
@@ -100,11 +100,11 @@ def cosines() -> tuple[tuple[float, ...], ...]:
 
 
 def _octant_of_circle(n: Double, d: Double) -> Double:
-    """asin n for 0 <= n <= d, n**2 + d**2 = 1, within 2**-70.
+    """asin n for 0 <= n <= d, n**2 + d**2 = 1, within 2**-70.6.
 
     n C and d c have 2**-98 of about n each, so t has 2**-97 of the result. t**3/6 + ... is below 2**-20.5 of the result
-    (c = 0, where |t| < 2**-8.99, is the worst) and has 5 u of itself, the sum of lows 1 u: 6 u * 2**-20.5 = 2**-70.9.
-    t**9 * 105/3456 < 2**-72.9 |t| is left out.
+    (c = 0, where |t| < 2**-8.99, is the worst) and has 5.3 u of itself, the sum of lows 1 u: 6.3 u * 2**-20.5 =
+    2**-70.8. t**9 * 105/3456 < 2**-72.9 |t| is left out.
     """
     m = n.hi.m
     j, word = nearest_integer(n.hi * float(STEPS))
@@ -125,7 +125,8 @@ Octant = Callable[[Double, Double], Double]
 
 
 def _angle(n: Double, d: Double, left: Predicate | None = None, octant: Octant = _octant) -> Double:
-    """The angle of the point (d, n), n and d >= 0 and not both 0, or of (-d, n) where ``left``: within 2**-68.9.
+    """The angle of the point (d, n), n and d >= 0 and not both 0, or of (-d, n) where ``left``: within what ``octant``
+    has and 2**-97.
 
     Subtracting from pi/2 or pi leaves at least half of what is subtracted from."""
     m = n.hi.m
@@ -146,13 +147,13 @@ def _minus(value: tuple[float, float], angle: Double) -> Double:
 
 
 def atan(x: Number) -> Double:
-    """The angle of (1, |x|), with the sign of x: 2**-68.9. For 2**-900 < |x| < 2**900."""
+    """The angle of (1, |x|), with the sign of x: 2**-69.5. For 2**-900 < |x| < 2**900."""
     zero = x.like(0.0)
     return signed(_angle(Double(abs(x), zero), Double(x.like(1.0), zero)), x.sign)
 
 
 def atan2(y: Number, x: Number) -> Double:
-    """The angle of (x, y): 2**-68.9. For 2**-450 < |x|, |y| < 2**450."""
+    """The angle of (x, y): 2**-69.5. For |x| and |y| within 2**±900, or one of them 0."""
     zero = x.like(0.0)
     return signed(_angle(Double(abs(y), zero), Double(abs(x), zero), x < 0.0), y.sign)
 
@@ -164,10 +165,10 @@ def _other_leg(x: Number) -> Double:
 
 
 def asin(x: Number) -> Double:
-    """The angle of (sqrt(1 - x**2), |x|), with the sign of x: 2**-68.8. For |x| < 1."""
+    """The angle of (sqrt(1 - x**2), |x|), with the sign of x: 2**-70.5. For |x| < 1."""
     return signed(_angle(Double(abs(x), x.like(0.0)), _other_leg(x), None, _octant_of_circle), x.sign)
 
 
 def acos(x: Number) -> Double:
-    """The angle of (x, sqrt(1 - x**2)): 2**-68.8. For |x| < 1."""
+    """The angle of (x, sqrt(1 - x**2)): 2**-70.5. For |x| < 1."""
     return _angle(_other_leg(x), Double(abs(x), x.like(0.0)), x < 0.0, _octant_of_circle)

@@ -157,13 +157,14 @@ def reduce_far(x: Number) -> Reduced:
 
 
 def _sum(high: Double, factor: Double, r: Double) -> Double:
-    """A + B sin r + A (cos r - 1), the pairs A and B being sine and cosine of one angle: within 2**-68, for A = 0 or
+    """A + B sin r + A (cos r - 1), the pairs A and B being sine and cosine of one angle: within 2**-68.4, for A = 0 or
     |A| > 2**-8.37.
 
-    B.hi * r.hi is exact as a pair, A.hi + that pair's high too. The rest is computed in binary64: r**3/6 < 2**-21.2
-    |r|, which is 2**-20.2 of the result or less; A (cos r - 1) < 2**-19.6 |A|, 2**-18.6 of the result, because |A| is
-    at most twice that: 5 u each of themselves, the sum of lows 1 u of theirs: 5 * 2**-73.2 + 6 * 2**-71.6 < 2**-68.6.
-    Left out are r**9/9! and r**8/8! < 2**-90, and r.lo times r.hi**2/2: 2**-72.
+    B.hi * r.hi is exact as a pair, A.hi + that pair's high too. The rest is computed in binary64. The result is at
+    least |r|, and at least |A| / 2. B (sin r - r) < 2**-21.2 |r| has 7.3 u of itself (the square, the cube, 1.3 u of
+    the polynomial, two products, two sums); A (cos r - 1) < 2**-19.6 |A| has 6 u, and the sum of lows adds u of both:
+    2**-71.4 + 2**-69.0 + 2**-71.6 = 2**-68.6 of the result. Left out are r**9/9! and r**8/8! < 2**-90, and r.lo times
+    r.hi**2/2: 2**-72.
     """
     product = two_product(factor.hi, r.hi)
     total = fast_two_sum(high.hi, product.hi)
@@ -205,18 +206,18 @@ def _flipped(x: Double, negative: Predicate) -> Double:
 
 
 def sine(x: Number, reduce: Reduction = reduce_near) -> Double:
-    """sin x within 2**-68 of it and 2**-120."""
+    """sin x within 2**-68.4 of it and 2**-120."""
     return _sine(x, reduce(x), 0)
 
 
 def cosine(x: Number, reduce: Reduction = reduce_near) -> Double:
-    """cos x within 2**-68 of it and 2**-120."""
+    """cos x within 2**-68.4 of it and 2**-120."""
     return _sine(x, reduce(x), 1)
 
 
 def tan(x: Number, reduce: Reduction = reduce_near) -> Double:
-    """sin x / cos x, or -cos y / sin y for y = x - pi/2 in odd quadrants: within 2**-67 of it, and 2**-119 times
-    1 + tan(x)**2: 2**-68.6 for each of the two and 2**-101 for the quotient."""
+    """sin x / cos x, or -cos y / sin y for y = x - pi/2 in odd quadrants: within 2**-67.4 of it, and 2**-119 times
+    1 + tan(x)**2: 2**-68.4 for each of the two and 2**-101 for the quotient."""
     m = x.m
     k, r = reduce(x)
     sine, cosine = _quadrant(x, k)
