@@ -23,8 +23,10 @@ from tlir.backends.cpu.tile import ROWS, Tiles, counted_out, suits
 from tlir.backends.cpu.values import word_type
 from tlir.floatlib.soft import objects
 from tlir.floatlib.soft.llvm import address
+from tlir.ir.graph import Graph
 from tlir.kernel.index import Variable
-from tlir.kernel.ir import Buffer, Kernel
+from tlir.kernel.ir import Buffer, Kernel, Launch
+from tlir.passes.lower import lower
 
 __all__ = ["Compiled", "address", "compile_kernel", "scratch_address"]
 
@@ -58,6 +60,31 @@ class Compiled:
 
 def compile_kernel(kernel: Kernel) -> Compiled | str:
     """The kernel's machine code, from the cache of objects where it is there; or why it cannot be compiled."""
+    made = _written(kernel)
+    if isinstance(made, str):
+        return made
+    nest, text, scratch = made
+    provide()
+    entry = objects.compile_ir(text, ["kernel"], objects.PLAIN)["kernel"]
+    pointers = [ctypes.c_void_p] * (1 + sum(buffer.role != "local" for buffer in kernel.buffers))
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *pointers)(entry)
+    return Compiled(nest, call, scratch, text)
+
+
+def llvm_text(graph: Graph) -> str:
+    """The module of every kernel of a graph, as it is before LLVM optimises it; for one that is not compiled why."""
+    parts = []
+    for step in lower(graph.body).steps:
+        if isinstance(step, Launch):
+            made = _written(step.kernel)
+            parts.append(
+                f"; {step.kernel.name}: {made}\n" if isinstance(made, str) else f"; {step.kernel.name}\n{made[1]}\n"
+            )
+    return "\n".join(parts)
+
+
+def _written(kernel: Kernel) -> tuple[Nest, str, int] | str:
+    """The loops of a kernel, its module and its bytes of scratch memory; or why it is not compiled."""
     nest = arrange(kernel)
     reason = unsupported(nest)
     if reason is not None:
@@ -65,14 +92,8 @@ def compile_kernel(kernel: Kernel) -> Compiled | str:
     contraction = as_contraction(kernel)
     if contraction is not None and suits(contraction):
         nest = _rows(contraction)
-        text, scratch = _emit(nest, contraction)
-    else:
-        text, scratch = _emit(nest, None)
-    provide()
-    entry = objects.compile_ir(text, ["kernel"], objects.PLAIN)["kernel"]
-    pointers = [ctypes.c_void_p] * (1 + sum(buffer.role != "local" for buffer in kernel.buffers))
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *pointers)(entry)
-    return Compiled(nest, call, scratch, text)
+        return (nest, *_emit(nest, contraction))
+    return (nest, *_emit(nest, None))
 
 
 def _rows(contraction: Contraction) -> Nest:

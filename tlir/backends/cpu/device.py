@@ -42,6 +42,7 @@ class Statistics:
     reference: list[tuple[int, str]] = field(default_factory=list)
     lower_seconds: float = 0.0
     compile_seconds: float = 0.0
+    transfer_seconds: float = 0.0
 
 
 def threads() -> int:
@@ -102,11 +103,11 @@ class Executable:
         compiled = self.compile(launch.kernel)
         if isinstance(compiled, str):
             return compiled
-        written = set(_written(launch))
+        outputs = set(written(launch))
         arguments = []
         for ref in launch.arguments:
             type = self.program.types[ref]
-            new = (words_shape(type), type.dtype.word_dtype, type) if ref in written else None
+            new = (words_shape(type), type.dtype.word_dtype, type) if ref in outputs else None
             arguments.append((ref, new))
         moved = sum(self.program.types[ref].nbytes for ref in launch.arguments)
         return Call(compiled, tuple(arguments), _work(launch.kernel), moved)
@@ -118,12 +119,12 @@ class Executable:
         held |= {ref: program.types[ref].nbytes for ref in program.constants}
         for number, step in enumerate(program.steps):
             if isinstance(step, Launch):
-                written, node = _written(step), step.kernel.nodes[-1] if step.kernel.nodes else None
+                made, node = written(step), step.kernel.nodes[-1] if step.kernel.nodes else None
             elif isinstance(step, Fallback):
-                written, node = [Ref(step.node, k) for k in range(len(self.body.nodes[step.node].types))], step.node
+                made, node = [Ref(step.node, k) for k in range(len(self.body.nodes[step.node].types))], step.node
             else:
-                written, node = [], None
-            held |= {ref: self.body.type_of(ref).nbytes for ref in written}
+                made, node = [], None
+            held |= {ref: self.body.type_of(ref).nbytes for ref in made}
             if node is not None and sum(held.values()) > peak:
                 peak, worst = sum(held.values()), self.body.nodes[node]
             for ref in self._last[number]:
@@ -156,8 +157,8 @@ class Executable:
     def _launch(self, number: int, launch: Launch, values: dict[Ref, Tensor], statistics: Statistics) -> None:
         call = self._calls.get(number) or self.call(number, launch)
         if isinstance(call, str):
-            for ref in _written(launch):
-                values[ref] = _demanded(self.body, ref, dict(values))
+            for ref in written(launch):
+                values[ref] = demanded(self.body, ref, dict(values))
             statistics.reference += [(node, call) for node in launch.kernel.nodes]
             return
         arrays: list[NDArray[Any]] = []
@@ -226,7 +227,8 @@ def _work(kernel: Kernel) -> int:
     return prod(v.extent for v in kernel.space) * of(kernel.body)
 
 
-def _written(launch: Launch) -> list[Ref]:
+def written(launch: Launch) -> list[Ref]:
+    """The values that a launch makes."""
     buffers = [buffer for buffer in launch.kernel.buffers if buffer.role != "local"]
     return [ref for buffer, ref in zip(buffers, launch.arguments, strict=True) if buffer.role == "output"]
 
@@ -255,10 +257,10 @@ def _touched(program: Program, step: Any) -> tuple[Ref, ...]:
 
 def _by_reference(body: Body, number: int, values: dict[Ref, Tensor]) -> tuple[Tensor, ...]:
     node = body.nodes[number]
-    return evaluate_node(node, tuple(_demanded(body, ref, values) for ref in node.inputs))
+    return evaluate_node(node, tuple(demanded(body, ref, values) for ref in node.inputs))
 
 
-def _demanded(body: Body, ref: Ref, values: dict[Ref, Tensor]) -> Tensor:
+def demanded(body: Body, ref: Ref, values: dict[Ref, Tensor]) -> Tensor:
     """A value, evaluated by the reference from those that are there, which it joins."""
     waiting = [ref]
     while waiting:

@@ -26,9 +26,11 @@ from tlir.backends.cpu.values import FLOAT32, Item, Lanes, word_type
 from tlir.backends.cuda.builder import Builder, Text, expression, type_name
 from tlir.floatlib import elementary_double, elementary_double_loop
 from tlir.floatlib.soft.machine import Real, Word
+from tlir.ir.graph import Graph
 from tlir.ir.types import DType
 from tlir.kernel.index import Variable
-from tlir.kernel.ir import Branch, Buffer, Kernel
+from tlir.kernel.ir import Branch, Buffer, Kernel, Launch
+from tlir.passes.lower import lower
 
 BLOCK = 256
 """Threads of a block."""
@@ -218,6 +220,13 @@ def _locals(builder: Builder, kernel: Kernel, starts: dict[Buffer, Any]) -> int:
     return used
 
 
+def cuda_text(graph: Graph) -> str:
+    """The translation unit of a graph's kernels, with a comment for each that has no source."""
+    made = [source(step.kernel) for step in lower(graph.body).steps if isinstance(step, Launch)]
+    reasons = [f"// {one}" for one in made if isinstance(one, str)]
+    return "\n".join([*reasons, module(one for one in made if isinstance(one, Source))])
+
+
 @cache
 def prelude() -> str:
     """The functions that every source uses."""
@@ -235,6 +244,3 @@ def module(sources: Iterable[Source]) -> str:
     kernels = {source.name: source for source in sources}
     tables = {name: text for source in kernels.values() for name, text in source.tables.items()}
     return "\n".join([prelude(), *tables.values(), *(source.text for source in kernels.values())])
-
-
-__all__ = ["BLOCK", "Source", "host_header", "module", "prelude", "source"]
