@@ -89,12 +89,12 @@ def command(
 
     With --repeat the outputs of one step become inputs of the next: --carry params=params carries every output below
     params (output['params']…) to the input of the same path, --carry 0=x the first output to x. What is shown is the
-    last step's, and of a recorded output every step's.
+    last step's, or of every step what is recorded; --output and --json have both.
     """
     from tlir.api import load
     from tlir.backends import prepare, run
     from tlir.backends.iterate import iterate
-    from tlir.cli.console import Output, to_json
+    from tlir.cli.console import Output, counted, to_json
     from tlir.cli.group import about
     from tlir.cli.inputs import gather, gather_each
     from tlir.cli.outputs import check_output, require_holdable, write_output
@@ -159,11 +159,15 @@ def command(
         out.raw(to_json(document))
         return
     curves = [k for k in kept if len(results[k].shape) == 1]
-    for k, (name, tensor) in enumerate(zip(names, results, strict=True)):
+    shown = kept or range(len(results))
+    for k in shown:
         if k not in curves:
-            _show(out, name, tensor, words, number)
+            _show(out, names[k], results[k], words, number)
     if curves:
         _show_curves(out, [(names[k], results[k]) for k in curves], words, number)
+    if hidden := len(results) - len(shown):
+        text = f"{counted(hidden, 'other output')} of the last step not shown; --output writes everything"
+        out.line((text, "label"))
     if not results:
         out.line("the graph returns nothing")
     if flags:
