@@ -137,7 +137,7 @@ class GpuExecutable(Executable):
 
     def _sent(self, tensor: Tensor, statistics: Statistics) -> Any:
         start = time.perf_counter()
-        array = self.cupy.asarray(np.ascontiguousarray(tensor.words))
+        array = self.cupy.asarray(np.asarray(tensor.words, order="C"))
         statistics.transfer_seconds += time.perf_counter() - start
         return array
 
