@@ -10,8 +10,7 @@ import gmpy2
 import numpy as np
 import pytest
 from elementary_hardest import HARDEST
-from floatlib_elementary import MPFR, all_words, float32_rows
-from floatlib_mpfr import unbounded
+from floatlib_elementary import all_words, exact_values, float32_rows
 
 from tlir.floatlib import elementary_loop
 from tlir.floatlib.elementary import elementary, evaluate
@@ -100,9 +99,10 @@ def test_pairs_of_small_formats(name: str) -> None:
 def test_hardest_operands(name: str, way: str) -> None:
     """Against MPFR: what is decided is right, and so is what ``evaluate`` makes of the rest."""
     words = np.array(HARDEST[name], dtype=np.uint32)
-    with unbounded(24):
+    exact = exact_values(name, words.view(np.float32).tolist())
+    with gmpy2.context(precision=24):
         # the results are normal numbers, so that rounding to 24 bits is rounding to float32
-        want = [float(MPFR[name](gmpy2.mpfr(x))) for x in words.view(np.float32).tolist()]
+        want = [float(gmpy2.mpfr(value)) for value in exact]
     got, marks = WAYS[way](loop(name, FLOAT32), (words,))
     results = got.view(np.float32).tolist()
     for word, result, mark, expected in zip(words.tolist(), results, marks.tolist(), want, strict=True):
@@ -129,12 +129,12 @@ def test_a_wrong_bound_is_noticed(way: str) -> None:
 @pytest.mark.parametrize("name", [name for name, kernel in KERNELS.items() if kernel.wide])
 def test_large_angles(name: str) -> None:
     rng = np.random.default_rng(2)
-    words = rng.integers(0x49800000 - 10, 0x7F800000, 400).astype(np.uint32)
+    words = rng.integers(0x49800000 - 10, 0x7F800000, 1200).astype(np.uint32)
     words[::2] |= np.uint32(1 << 31)
     for flags in (False, True):
         got, raised, places = evaluate_fast(name, FLOAT32, words, flags=flags)
         assert places.size <= 1
-        for index in set(range(words.size)) - set(places.tolist()):
+        for index in set(range(0, words.size, 4)) - set(places.tolist()):
             word, flag = elementary(name, FLOAT32, int(words[index]))
             assert got[index] == word
             assert raised is None or raised[index] == flag
