@@ -176,3 +176,9 @@ def test_programs_have_rules_of_their_own() -> None:
 def test_every_rule_is_tested() -> None:
     source = Path(__file__).read_text(encoding="utf-8")
     assert all(f'"{rule}"' in source for rule in RULES)
+
+
+def test_the_documentation_lists_every_rule() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "kernels.md").read_text(encoding="utf-8")
+    for rule, text in RULES.items():
+        assert f"| {rule} | {text} |" in page

@@ -22,6 +22,9 @@ COMPUTES: dict[str, Compute] = {name: compute for family in _FAMILIES for name, 
 EMITS: dict[str, Emit] = {**indexing.EMITS, **windows.EMITS}
 """Operations that have a kernel of their own."""
 
+LOWERED: frozenset[str] = frozenset(COMPUTES) | frozenset(EMITS) | {*control.COUNTED, "input", "constant"}
+"""The operations that kernels compute, or that need no work."""
+
 REASONS: dict[str, str] = {
     "sort": "which element goes where is decided by comparisons of whole rows",
     "top_k": "which element goes where is decided by comparisons of whole rows",
