@@ -30,9 +30,10 @@ from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft import choice, numpy_loop
 from tlir.floatlib.soft.machine import NumpyMachine
+from tlir.floatlib.words import word_dtype
 
 FLOAT64 = FORMATS["float64"]
-OTHERS = [Format(8, 40), Format(9, 24), Format(10, 50)]
+OTHERS = [Format(8, 40), Format(9, 24), Format(10, 50), Format(5, 26)]
 
 MPFR: dict[str, Callable[..., Any]] = {
     "exponential": gmpy2.exp,
@@ -139,10 +140,8 @@ def _special(fmt: Format) -> list[int]:
 
 def _columns(name: str, fmt: Format, rng: np.random.Generator, count: int) -> list[np.ndarray]:
     special = np.array(_special(fmt), dtype=np.uint64)
-    if name not in BINARY:
-        return [np.concatenate([_words(fmt, rng, count), special])]
-    pairs = [np.repeat(special, special.size), np.tile(special, special.size)]
-    return [np.concatenate([_words(fmt, rng, count), column]) for column in pairs]
+    sides = [np.repeat(special, special.size), np.tile(special, special.size)] if name in BINARY else [special]
+    return [np.concatenate([_words(fmt, rng, count), side]).astype(word_dtype(fmt)) for side in sides]
 
 
 def _check(name: str, fmt: Format, columns: list[np.ndarray], words: np.ndarray, marks: np.ndarray) -> None:
@@ -382,15 +381,18 @@ def test_little_is_left_to_the_specification(name: str) -> None:
     assert share_undecided(name, FLOAT64, *(column[:0].view(np.uint64) for column in columns)) == 0
 
 
-def test_large_angles_are_decided_by_a_second_stage() -> None:
+@pytest.mark.parametrize("fmt", [FLOAT64, Format(10, 50)], ids=str)
+@pytest.mark.parametrize("name", FAR)
+def test_large_angles_are_decided_by_a_second_stage(name: str, fmt: Format) -> None:
     rng = np.random.default_rng(6)
-    x = np.ldexp(rng.uniform(0.5, 1, 2000), rng.integers(14, 1024, 2000)).view(np.uint64)
-    for name in FAR:
-        words, flags, undecided = evaluate_double(name, FLOAT64, x, flags=True)
-        assert undecided.size < 5
-        for index in range(0, 2000, 97):
-            if index not in undecided:
-                assert (words[index], flags[index]) == elementary(name, FLOAT64, int(x[index]))
+    exponents = rng.integers(14, fmt.emax + 1, 2000)
+    values = np.ldexp(rng.uniform(0.5, 1, 2000) * rng.choice([-1, 1], 2000), exponents)
+    x = convert(FLOAT64, fmt, values.view(np.uint64)).astype(np.uint64)
+    words, flags, undecided = evaluate_double(name, fmt, x, flags=True)
+    assert undecided.size < 5
+    for index in range(0, 2000, 97):
+        if index not in undecided:
+            assert (words[index], flags[index]) == elementary(name, fmt, int(x[index]))
 
 
 def test_small_arrays_take_the_specification(monkeypatch: pytest.MonkeyPatch) -> None:

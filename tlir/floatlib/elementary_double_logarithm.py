@@ -3,7 +3,7 @@
 x = 2**k z with z from 0.6875 to 1.375, in one of 256 cells by its leading bits. c, a number of few bits near 1/z, makes
 r = c z - 1 exact in binary64, |r| < 2**-8, and log x = k log 2 - log c + log(1 + r). In the cells on both sides of 1, c
 is 1, so that the logarithm of a number near 1 is that of 1 + r alone, and has its relative accuracy. In the other cells
-|log c| > |r|, and in all of them |r|**3 <= 2**-15.9 |log x| (tests/floatlib/test_elementary_double_tables.py).
+|log c| > |r|, and in all of them |r|**3 <= 2**-15.9 |log x| (tests/floatlib/test_elementary_double_arithmetic.py).
 """
 
 from __future__ import annotations
