@@ -39,9 +39,9 @@ _ENGINES: list[Any] = []
 def compile_ir(text: str, entries: Iterable[str], pipeline: str = VECTORIZED) -> dict[str, int]:
     """The addresses of the functions ``entries`` of a module in LLVM's assembly language.
 
-    The module is optimised for this processor by one of the pipelines; the addresses are valid as long as the process. Calls of
-    several threads wait for each other. RuntimeError (of llvmlite) for text that is no module, KeyError for a function
-    that it does not define.
+    The module is optimised for this processor by one of the pipelines; the addresses are valid as long as the process.
+    Calls of several threads wait for each other. RuntimeError (of llvmlite) for text that is no module, KeyError for a
+    function that it does not define.
     """
     with _LOCK:
         machine = _target()
