@@ -15,6 +15,7 @@ from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
 from tlir.kernel.ir import Launch, Load, Program
+from tlir.kernel.patterns import as_contraction
 from tlir.passes.lower import lower
 
 F32 = NAMED["float32"]
@@ -127,3 +128,30 @@ def test_a_long_chain_is_cut_and_lowered_without_deep_recursion() -> None:
         value = builder.add("add", (value, x), type)
     body = builder.body([value])
     assert 10 < len(launches(same(body, [random_tensor(builder.random, type)]))) < 40
+
+
+def test_attention_is_a_kernel_for_each_product_and_one_for_its_softmax() -> None:
+    """Scores with an epilogue, the softmax over them, and the mix: three kernels, and no product computed twice."""
+    builder = Builder(np.random.default_rng(7))
+    full, row = TensorType((70, 6, 6), F32), TensorType((70, 6), F32)
+    query, key, value = (builder.input(TensorType((70, 6, 5), F32)) for _ in range(3))
+    attrs = {"lhs_batching_dimensions": (0,), "rhs_batching_dimensions": (0,)}
+    summed = {"lhs_contracting_dimensions": (2,), "rhs_contracting_dimensions": (2,)}
+    scores = builder.add("dot_general", (query, key), full, **attrs, **summed)
+    scaled = builder.add("multiply", (scores, builder.input(full)), full)
+
+    def over_rows(x: Any, reducer: str) -> Any:
+        reduced = builder.add("reduce", (x,), row, reducer=reducer, dimensions=(2,))
+        return builder.add("broadcast_in_dim", (reduced,), full, broadcast_dimensions=(0, 1))
+
+    powers = builder.add("exponential", (builder.add("subtract", (scaled, over_rows(scaled, "maximum")), full),), full)
+    weights = builder.add("divide", (powers, over_rows(powers, "add")), full)
+    mixed = {"lhs_contracting_dimensions": (2,), "rhs_contracting_dimensions": (1,)}
+    out = builder.add("dot_general", (weights, value), TensorType((70, 6, 5), F32), **attrs, **mixed)
+    body = builder.body([out])
+    inputs = [
+        Tensor.from_numpy(builder.random.standard_normal(type.shape).astype(np.float32)) for type in body.input_types
+    ]
+    kernels = [launch.kernel for launch in launches(same(body, inputs))]
+    assert [[v.extent for v in kernel.space] for kernel in kernels] == [[70, 6, 6], [70, 6], [70, 6, 5]]
+    assert [as_contraction(kernel) is not None for kernel in kernels] == [True, False, True]

@@ -35,7 +35,7 @@ def _dot_general(emitter: Emitter, frame: Frame, node: Node, result: int, place:
     def factors(summed: Place) -> tuple[Value, Value]:
         at_left = gathered(left.rank, (left_batch, batch), (left_free, rows), (left_sum, summed))
         at_right = gathered(right.rank, (right_batch, batch), (right_free, columns), (right_sum, summed))
-        return emitter.element(frame, lhs, at_left), emitter.element(frame, rhs, at_right)
+        return emitter.operand(frame, lhs, at_left), emitter.operand(frame, rhs, at_right)
 
     return contract(emitter, node, [left.shape[axis] for axis in left_sum], factors)
 

@@ -134,6 +134,7 @@ class Emitter:
         self.emissions: list[Emission] = []
         self.nodes: set[int] = set()
         self.rows: dict[Ref, Row] = {}
+        self.operands: list[Ref] = []
         self.regions: dict[tuple[int, int, int], Frame] = {}
         self.on_anchor: Callable[[Emitter, Node, Place, str], None] | None = None
         self._variables = 0
@@ -421,6 +422,16 @@ class Emitter:
                     self.rows[ref].keep(self, frame.type(ref), place, found)
             scope.memo[key] = found
         return found
+
+    def operand(self, frame: Frame, ref: Ref, place: Place) -> Value:
+        """An element of what a loop over many elements reads; ``operands`` has those that are being computed."""
+        if not frame.outermost:
+            return self.element(frame, ref, place)
+        self.operands.append(ref)
+        try:
+            return self.element(frame, ref, place)
+        finally:
+            self.operands.pop()
 
     def _computed(self, frame: Frame, ref: Ref, place: Place) -> Value:
         given = frame.given(ref)

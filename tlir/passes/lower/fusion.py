@@ -70,6 +70,32 @@ class Fusion:
         self.costs = Costs(body)
         self._choose()
 
+    def below_views(self, ref: Ref) -> Ref:
+        """The value that a value is a view of."""
+        while self.body.nodes[ref.node].op in _VIEWS:
+            ref = self.body.nodes[ref.node].inputs[0]
+        return ref
+
+    def _between(self, ref: Ref, below: Ref) -> Ref:
+        """``ref`` if computing it in place computes ``below``; otherwise ``below``."""
+        waiting, seen = [ref], {ref}
+        while waiting:
+            for operand in self.body.nodes[waiting.pop().node].inputs:
+                if operand == below:
+                    return ref
+                if operand not in seen and operand.node > below.node and not self.is_array(operand):
+                    seen.add(operand)
+                    waiting.append(operand)
+        return below
+
+    def _factor(self, ref: Ref) -> Ref | None:
+        """What has to be an array for a contraction to read this operand as it reads an array; None if it does."""
+        node = self.body.nodes[ref.node]
+        while node.op in _VIEWS or node.op == "convert":
+            ref = node.inputs[0]
+            node = self.body.nodes[ref.node]
+        return None if node.op in ("input", "constant", "iota") else ref
+
     def is_array(self, ref: Ref) -> bool:
         """Whether kernels read the value from memory."""
         node = self.body.nodes[ref.node]
@@ -93,6 +119,8 @@ class Fusion:
                 self.store(Ref(node.id, k) for k in range(len(node.types)))
             if node.op in self.emits or node.op in COUNTED:
                 self.stored |= {Ref(node.id, k) for k in range(len(node.types))}
+            if node.op in _FACTORS:
+                self.store(ref for operand in node.inputs if (ref := self._factor(operand)) is not None)
         arrays = {Ref(node.id) for node in body.nodes if node.op in ("input", "constant")}
         self.stored |= self._too_deep(arrays)
         self.costs.update(self.stored | arrays)
@@ -170,7 +198,7 @@ class Fusion:
 
     def _review_whole(self, emitter: Emitter) -> None:
         try:
-            self._review(emitter, Anchors(), None, [])
+            self._review(emitter, Anchors(self.below_views, self._between), None, [])
         except Keep as keep:
             raise Split(keep.ref) from keep
 
@@ -216,7 +244,7 @@ class Fusion:
         return emitter.kernel(name)
 
     def _emitter(self) -> tuple[Emitter, Anchors]:
-        emitter, anchors = Emitter(self.computes), Anchors()
+        emitter, anchors = Emitter(self.computes), Anchors(self.below_views, self._between)
         emitter.on_anchor = anchors
         return emitter, anchors
 
@@ -297,6 +325,9 @@ class Keep(Exception):
 _VIEWS = frozenset({"broadcast_in_dim", "reshape", "transpose", "slice", "reverse"})
 """Views: what they cost is what their operands cost."""
 
+_FACTORS = frozenset({"dot_general", "convolution", "reduce_window"})
+"""Operations that read each element of an operand many times."""
+
 
 class Anchors:
     """The loops over more than one element in a kernel, and whether they go together.
@@ -304,7 +335,8 @@ class Anchors:
     Reductions go together if all depend on the same part of the space; a contraction stands alone and depends on all of
     it."""
 
-    def __init__(self) -> None:
+    def __init__(self, below_views: Callable[[Ref], Ref], between: Callable[[Ref, Ref], Ref]) -> None:
+        self.below_views, self.between = below_views, between
         self.space: frozenset[Variable] = frozenset()
         self.outer: frozenset[Variable] | None = None
         self.kinds: set[str] = set()
@@ -314,7 +346,8 @@ class Anchors:
         ref = Ref(node.id)
         depends = frozenset(v for index in place for v in index.variables())
         if not depends <= self.space or any(index.values() for index in place):
-            raise Split(ref)
+            # inside another loop: what that loop reads is computed before, with everything below it
+            raise Split(self.below_views(emitter.operands[-1]) if emitter.operands else ref)
         if any(scope.barrier for scope in emitter.current.chain()):
             raise Split(ref)
         if prod(v.extent for v in depends) > max(node.type.size, 1):
@@ -323,6 +356,9 @@ class Anchors:
             if depends != self.space and (kind == "contraction" or not self._worth_rows(depends)):
                 raise Split(ref)
             self.outer = depends
+        elif "contraction" in self.kinds and kind != "contraction":
+            # what the reduction reads is what the contraction and its epilogue give
+            raise Split(self.between(self.below_views(node.inputs[0]), self.found[0][0]))
         elif depends != self.outer or "contraction" in self.kinds or kind == "contraction":
             raise Split(ref)
         self.kinds.add(kind)

@@ -25,7 +25,7 @@ def _reduce(emitter: Emitter, frame: Frame, node: Node, result: int, place: Plac
         inner: list[Index] = [ZERO] * len(shape)
         for axis, index in (*zip(kept, place, strict=True), *zip(axes, reduced, strict=True)):
             inner[axis] = index
-        return emitter.convert(emitter.element(frame, operand, tuple(inner)), wide)
+        return emitter.convert(emitter.operand(frame, operand, tuple(inner)), wide)
 
     terms = Terms(emitter, [shape[axis] for axis in axes], wide, node.attrs["reducer"], term)
     return emitter.convert(accumulate(terms, order), dtype)
@@ -40,7 +40,7 @@ def _argument(direction: str) -> Compute:
         size = frame.type(operand).shape[axis]
 
         def at(index: Index) -> Value:
-            return emitter.element(frame, operand, (*place[:axis], index, *place[axis:]))
+            return emitter.operand(frame, operand, (*place[:axis], index, *place[axis:]))
 
         def step(index: Index, carried: tuple[Value, ...]) -> tuple[Value, ...]:
             best, chosen = carried

@@ -34,7 +34,7 @@ def _reduce_window(emitter: Emitter, frame: Frame, node: Node, result: int, plac
             bounds += limits
         element = emitter.choose(
             bounds,
-            lambda: emitter.element(frame, operand, tuple(inner)),
+            lambda: emitter.operand(frame, operand, tuple(inner)),
             lambda: emitter.literal(dtype, identity_word(dtype, attrs["reducer"])),
             dtype,
         )
@@ -73,11 +73,11 @@ def _convolution(emitter: Emitter, frame: Frame, node: Node, result: int, place:
         zero = emitter.literal(left.dtype, blank_word(left.dtype))
         value = emitter.choose(
             bounds,
-            lambda: emitter.element(frame, lhs, _placed(at_left, attrs["lhs_dimensions"])),
+            lambda: emitter.operand(frame, lhs, _placed(at_left, attrs["lhs_dimensions"])),
             lambda: zero,
             left.dtype,
         )
-        return value, emitter.element(frame, rhs, _placed(at_right, attrs["rhs_dimensions"]))
+        return value, emitter.operand(frame, rhs, _placed(at_right, attrs["rhs_dimensions"]))
 
     return contract(emitter, node, [inputs, *window], factors)
 
