@@ -8,6 +8,7 @@ COMMANDS: dict[str, str] = {
     "check": "tlir.cli.check",
     "run": "tlir.cli.run",
     "compare": "tlir.cli.compare",
+    "locate": "tlir.cli.locate",
     "show": "tlir.cli.show",
     "emit": "tlir.cli.emit",
     "diff": "tlir.cli.diff",

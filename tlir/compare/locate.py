@@ -198,6 +198,36 @@ def locate(
     return Location(sample, tuple(nodes), ledger.entries(), suspect, elements, tuple(missing), freedoms)
 
 
+def trace_of(graph: Graph, other: Graph, sample: int = 0) -> dict[Ref, Tensor]:
+    """What another artifact of the same graph recorded for a sample: its trace, and its outputs unless compiled code
+    made them, whose intermediate values nobody has.
+
+    UsageError TL0602 where it recorded nothing of use, TL0901 where the graphs are not the same (operations, operands
+    and types), or the inputs' words differ.
+    """
+    for mine, theirs in zip(graph.nodes, other.nodes, strict=False):
+        if (mine.op, mine.inputs, mine.types) != (theirs.op, theirs.inputs, theirs.types):
+            raise _not_the_same(f"node {mine} is {theirs} there")
+    if len(graph.nodes) != len(other.nodes) or graph.body.outputs != other.body.outputs:
+        raise _not_the_same(f"{len(graph.nodes)} and {len(other.nodes)} nodes, or other outputs")
+    for side in (graph, other):
+        if not 0 <= sample < len(side.samples):
+            raise UsageError("TL0602", f"there is no sample {sample} in one of the artifacts")
+    left, right = graph.samples[sample], other.samples[sample]
+    for name, a, b in zip(graph.body.input_names(), left.inputs, right.inputs, strict=True):
+        if not a.same_words(b):
+            raise UsageError("TL0901", f"the artifacts recorded different inputs {name}", hint="capture both alike")
+    compiled = other.producer is not None and other.producer.outputs == "compiled"
+    if compiled and not right.trace:
+        hint = "its outputs are those of compiled code: capture it with trace=True, or compare it by itself"
+        raise UsageError("TL0602", "the other artifact has no trace", hint=hint)
+    return dict(right.trace or {}) | ({} if compiled else dict(zip(other.body.outputs, right.outputs, strict=True)))
+
+
+def _not_the_same(reason: str) -> UsageError:
+    return UsageError("TL0901", f"the artifacts have different graphs: {reason}", hint="tlir diff shows what differs")
+
+
 def _filled(
     body: Body, recorded: Sample, values: Mapping[Ref, Tensor], reference: Mapping[Ref, Tensor]
 ) -> dict[Ref, Tensor]:
