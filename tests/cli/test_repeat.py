@@ -299,3 +299,14 @@ def test_steps_can_run_on_the_sample() -> None:
     assert [list(map(float, array)) for array in swapped] == [[1, 2], [3, 4]]
     with pytest.raises(UsageError, match="TL0602"):
         load({**document, "samples": []}).iterate(3, {"0": "b"})
+
+
+def test_the_compiled_device_gives_the_same_words_in_every_step() -> None:
+    pytest.importorskip("llvmlite")
+    start = np.float32(0.3)
+    curves = [
+        load(LOGISTIC).iterate(200, {"output": "x"}, [start], record="output", device=device)[0]
+        for device in ("reference", "cpu")
+    ]
+    assert curves[0].tobytes() == curves[1].tobytes()
+    assert len(np.unique(curves[0])) > 100
