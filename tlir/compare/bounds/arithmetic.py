@@ -41,9 +41,11 @@ def outer(fmt: Format, exact: Interval) -> Interval:
     roundings that executions make."""
     if fmt == FLOAT64:
         return exact
-    return Interval(
-        np.where(exact.lo == 0, exact.lo, iv.down(exact.lo)), np.where(exact.hi == 0, exact.hi, iv.up(exact.hi))
-    )
+    lo, hi = iv.down(exact.lo), iv.up(exact.hi)
+    zero = exact.lo == 0
+    lo = np.where(zero, exact.lo, lo) if zero.any() else lo
+    zero = exact.hi == 0
+    return Interval(lo, np.where(zero, exact.hi, hi) if zero.any() else hi)
 
 
 def inexact(fmt: Format, a: Interval) -> Mask:
@@ -51,13 +53,25 @@ def inexact(fmt: Format, a: Interval) -> Mask:
     return np.asarray(iv.nearest(fmt, a.lo) != a.lo)
 
 
+def plainly_sure(step: Step, fused: bool = False) -> bool:
+    """Whether the operation is rounded once, of operands that are sure everywhere, and nothing is flushed: quickly."""
+    fmt = step.dtype.float_format
+    if fused or step.freedoms.keeps_excess(fmt) or not all(operand.all_sure for operand in step.operands):
+        return False
+    own = step.sure().interval
+    flushes = any(step.subnormal_operand(k).any() for k in range(len(step.operands)))
+    return not flushes and not step.subnormal(fmt, own).any()
+
+
 def sum_of(step: Step, a: Interval, b: Interval) -> Enclosure:
+    if plainly_sure(step):
+        return step.sure()
     fmt = step.dtype.float_format
     exact, nan = iv.add(a, b)
     result, overflow = step.rounded(fmt, outer(fmt, exact))
     sure = step.untouched(fmt, result)
     if step.freedoms.keeps_excess(fmt):
-        sure &= ~inexact(fmt, exact)
+        sure = sure & (~inexact(fmt, exact))
     return step.enclosed(result, step.tags(nan | overflow), sure)
 
 
@@ -92,11 +106,13 @@ def product_error(a: F64, b: F64, product: F64) -> Mask:
 
 def product_of(step: Step, a: Interval, b: Interval, same: bool) -> Enclosure:
     fmt = step.dtype.float_format
+    fused = step.fused and step.freedoms.fma
+    if plainly_sure(step, fused):
+        return step.sure()
     if same:
-        exact, nan = iv.square(a), np.zeros(a.lo.shape, np.bool_)
+        exact, nan = iv.square(a), iv.nowhere(a.lo)
     else:
         exact, nan = iv.multiply(a, b)
-    fused = step.fused and step.freedoms.fma
     if fused and fmt == FLOAT64:
         result, overflow = step.rounded(fmt, Interval(iv.down(exact.lo), iv.up(exact.hi)))
     else:
@@ -104,9 +120,9 @@ def product_of(step: Step, a: Interval, b: Interval, same: bool) -> Enclosure:
     sure = step.untouched(fmt, result)
     if fused or step.freedoms.keeps_excess(fmt):
         if iv.exact_in(fmt):
-            sure &= ~inexact(fmt, exact)
+            sure = sure & (~inexact(fmt, exact))
         else:
-            sure &= product_error(a.lo, b.lo, exact.lo)
+            sure = sure & (product_error(a.lo, b.lo, exact.lo))
     # an overflow that a fused operation does not make is a number beyond the format
     return step.enclosed(result, step.tags(nan | overflow), sure)
 
@@ -117,17 +133,20 @@ def _multiply(step: Step) -> Enclosure:
 
 def _divide(step: Step) -> Enclosure:
     fmt = step.dtype.float_format
+    through = step.freedoms.reciprocal
+    through_product = through == "always" or (through == "constant" and step.constant[1])
+    if not through_product and plainly_sure(step):
+        return step.sure()
     a, b = step.operand(0), step.operand(1)
     quotient, nan, zero = iv.divide(a, b)
     wide = outer(fmt, quotient)
     result, overflow = step.rounded(fmt, wide)
     sure = step.untouched(fmt, result)
     if step.freedoms.keeps_excess(fmt):
-        sure &= ~inexact(fmt, quotient)
-    through = step.freedoms.reciprocal
-    if through == "always" or (through == "constant" and step.constant[1]):
+        sure = sure & (~inexact(fmt, quotient))
+    if through_product:
         result = iv.hull(result, step.flushed(fmt, through_reciprocal(fmt, wide, b)))
-        sure &= power_of_two(b)
+        sure = sure & (power_of_two(b))
     tag = step.tags(nan | overflow)
     if (zero & ~sure).any():
         reason = step.reason("unbounded", "the divisor may be zero")
@@ -167,9 +186,9 @@ def _fma(step: Step) -> Enclosure:
     result, overflow = step.rounded(fmt, Interval(iv.down(total.lo), iv.up(total.hi)))
     sure = step.untouched(fmt, result)
     if step.freedoms.fma or step.freedoms.keeps_excess(fmt):
-        sure &= power_of_two(step.operands[0].interval) | power_of_two(step.operands[1].interval)
+        sure = sure & (power_of_two(step.operands[0].interval) | power_of_two(step.operands[1].interval))
         if step.freedoms.keeps_excess(fmt):
-            sure &= False
+            sure = sure & (False)
     return step.enclosed(result, step.tags(nan | more | overflow), sure)
 
 

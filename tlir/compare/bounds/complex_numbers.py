@@ -60,7 +60,7 @@ def complex_multiply(step: Step) -> Enclosure:
         # integers and the like come out the same however they are combined
         small = np.maximum(np.abs(result.lo), np.abs(result.hi)) <= 1.0 / iv.limits(fmt).unit
         wholes = np.all(_whole(a) & _whole(b), axis=-1)
-        sure &= small & np.stack((wholes, wholes), -1)
+        sure = sure & (small & np.stack((wholes, wholes), -1))
     return step.enclosed(result, tag, sure)
 
 

@@ -86,6 +86,8 @@ class Enclosure:
     @cached_property
     def all_sure(self) -> bool:
         """Every element is the reference's word in every permitted execution."""
+        if is_uniform(self.tag):
+            return not self.tag.size or not first_of(self.tag) & UNSURE
         return not (self.tag & UNSURE).any()
 
     @property
@@ -212,11 +214,32 @@ def certain(tensor: Tensor) -> Enclosure:
     return Enclosure(tensor, values.lo, values.hi, tag)
 
 
+def is_uniform(tag: Tags) -> bool:
+    """Whether the array is one tag repeated without memory of its own."""
+    return not any(tag.strides)
+
+
+def first_of(tag: Tags) -> np.uint32:
+    """The tag of a uniform array."""
+    return np.uint32(tag.flat[0]) if tag.size else np.uint32(0)
+
+
+def with_flag(tag: Tags, flag: np.uint32) -> Tags:
+    """The tags with a flag set everywhere."""
+    if is_uniform(tag):
+        return np.broadcast_to(first_of(tag) | flag, tag.shape)
+    return np.asarray(tag | flag, np.uint32)
+
+
 def merged_tags(tags: Sequence[Tags]) -> Tags:
     """Flags of any operand, and the first reason that there is."""
     result = tags[0]
     for tag in tags[1:]:
         if tag is result:
+            continue
+        if is_uniform(tag) and is_uniform(result) and tag.shape == result.shape:
+            joined = merged_tags([np.array([first_of(result)], np.uint32), np.array([first_of(tag)], np.uint32)])
+            result = np.broadcast_to(joined[0], tag.shape)
             continue
         flags = (result | tag) & (NAN | UNSURE)
         if (result > 3).any() or (tag > 3).any():

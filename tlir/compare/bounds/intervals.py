@@ -70,12 +70,26 @@ def in_float64(fmt: Format) -> bool:
 
 
 def up(x: F64) -> F64:
-    """The next number above: what a float64 result rounded to nearest is certainly below."""
-    return np.nextafter(x, np.inf)
+    """A number one or two steps above: what a float64 result rounded to nearest is certainly below. Several times as
+    quick as ``nextafter``."""
+    result: F64 = x + (np.abs(x) * 2.0**-52 + 5e-324)
+    return result if all_finite(result) else np.nextafter(x, np.inf)
 
 
 def down(x: F64) -> F64:
-    return np.nextafter(x, -np.inf)
+    """A number one or two steps below."""
+    result: F64 = x - (np.abs(x) * 2.0**-52 + 5e-324)
+    return result if all_finite(result) else np.nextafter(x, -np.inf)
+
+
+def all_finite(*arrays: F64) -> bool:
+    """Whether no element is infinite or NaN."""
+    return all(bool(np.isfinite(array).all()) for array in arrays)
+
+
+def nowhere(a: F64) -> Mask:
+    """A mask of the shape that is set nowhere."""
+    return np.broadcast_to(np.False_, a.shape)
 
 
 def ulp(fmt: Format, x: F64) -> F64:
@@ -151,8 +165,11 @@ def closed(lo: F64, hi: F64, *operands: Interval) -> Interval:
 
 def add(a: Interval, b: Interval) -> tuple[Interval, Mask]:
     """Ends rounded to nearest: the caller widens them where that matters."""
+    lo, hi = a.lo + b.lo, a.hi + b.hi
+    if all_finite(lo, hi):
+        return Interval(lo, hi), nowhere(lo)
     nan = ((a.hi == np.inf) & (b.lo == -np.inf)) | ((a.lo == -np.inf) & (b.hi == np.inf))
-    return closed(a.lo + b.lo, a.hi + b.hi, a, b), nan
+    return closed(lo, hi, a, b), nan
 
 
 def negative(a: Interval) -> Interval:
@@ -168,7 +185,15 @@ def has_infinity(a: Interval) -> Mask:
 
 
 def multiply(a: Interval, b: Interval) -> tuple[Interval, Mask]:
+    if a.lo is a.hi and b.lo is b.hi:
+        single = a.lo * b.lo
+        if all_finite(single):
+            return Interval(single, single), nowhere(single)
     corners = [a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi]
+    if all_finite(*corners):
+        lo = np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
+        hi = np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
+        return Interval(lo, hi), nowhere(lo)
     nan = (has_zero(a) & has_infinity(b)) | (has_zero(b) & has_infinity(a))
     if nan.any():
         empty = np.isnan(a.lo) | np.isnan(b.lo)
@@ -186,6 +211,12 @@ def square(a: Interval) -> Interval:
 def divide(a: Interval, b: Interval) -> tuple[Interval, Mask, Mask]:
     """The quotients; where a NaN is possible; where the divisor may be zero, so that nothing is known."""
     zero = has_zero(b)
+    if not zero.any():
+        corners = [a.lo / b.lo, a.lo / b.hi, a.hi / b.lo, a.hi / b.hi]
+        if all_finite(*corners) and all_finite(b.lo, b.hi):
+            lo = np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
+            hi = np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
+            return Interval(lo, hi), nowhere(lo), nowhere(lo)
     safe = Interval(np.where(zero, 1.0, b.lo), np.where(zero, 1.0, b.hi))
     corners = [a.lo / safe.lo, a.lo / safe.hi, a.hi / safe.lo, a.hi / safe.hi]
     nan = (has_infinity(a) & has_infinity(b)) | (zero & has_zero(a))

@@ -29,6 +29,7 @@ from tlir.compare.bounds import (
     windows,
 )
 from tlir.compare.bounds.enclosure import Enclosure, Reasons, certain
+from tlir.compare.bounds.intervals import Interval, hull, nearest
 from tlir.compare.bounds.policy import Freedoms
 from tlir.compare.bounds.step import Step
 from tlir.ir.graph import Body, Node, Ref
@@ -119,9 +120,18 @@ def _node(
     tensors = tuple(operand.tensor for operand in operands)
     results = reference(node, tensors)
     step = Step(node, operands, results, freedoms, reasons, f"{place}{node.id}", fused, fixed, run)
-    if node.op in RULES:
-        return (RULES[node.op](step),)
-    return tuple(SEVERAL_RULES[node.op](step))
+    made = (RULES[node.op](step),) if node.op in RULES else tuple(SEVERAL_RULES[node.op](step))
+    return tuple(_also_rounded(enclosure, freedoms) for enclosure in made)
+
+
+def _also_rounded(enclosure: Enclosure, freedoms: Freedoms) -> Enclosure:
+    """Where results may be kept in a wider format, any of them may also be rounded to its own."""
+    dtype = enclosure.dtype
+    if dtype.format is None or not freedoms.keeps_excess(dtype.float_format) or enclosure.all_sure:
+        return enclosure
+    fmt = dtype.float_format
+    both = hull(enclosure.interval, Interval(nearest(fmt, enclosure.lo), nearest(fmt, enclosure.hi)))
+    return Enclosure(enclosure.tensor, both.lo, both.hi, enclosure.tag)
 
 
 def reference(node: Node, operands: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

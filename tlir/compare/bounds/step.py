@@ -8,7 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from tlir.compare.bounds.enclosure import NAN, SHIFT, UNSURE, Enclosure, Reason, Reasons, Tags, certain, merged_tags
+from tlir.compare.bounds.enclosure import (
+    NAN,
+    SHIFT,
+    UNSURE,
+    Enclosure,
+    Reason,
+    Reasons,
+    Tags,
+    certain,
+    first_of,
+    is_uniform,
+    merged_tags,
+    with_flag,
+)
 from tlir.compare.bounds.intervals import F64, Interval, Mask, hull, limits, nearest
 from tlir.compare.bounds.policy import Freedoms
 from tlir.floatlib.format import Format
@@ -83,7 +96,9 @@ class Step:
 
     def enclosed(self, interval: Interval, tag: Tags, sure: Mask | None = None, k: int = 0) -> Enclosure:
         """Values in the interval; the reference's own where ``sure`` is set. Elsewhere tags get UNSURE."""
-        tag = np.asarray(tag | UNSURE, np.uint32)
+        if sure is not None and sure.all():
+            return certain(self.results[k])
+        tag = with_flag(tag, UNSURE)
         lo, hi = interval
         if sure is not None and sure.any():
             known = certain(self.results[k])
@@ -100,7 +115,10 @@ class Step:
 
     def all_sure(self) -> Mask:
         """Elementwise: where every operand is sure."""
-        return (self.tags() & UNSURE) == 0
+        tag = self.tags()
+        if is_uniform(tag):
+            return np.broadcast_to((first_of(tag) & UNSURE) == 0, tag.shape)
+        return np.asarray((tag & UNSURE) == 0)
 
     # ---- roundings --------------------------------------------------------------------------------------------------
 
@@ -109,8 +127,9 @@ class Step:
         ``unrounded`` (or where results may stay in float32) also the exact result itself. Flushed where that is
         permitted. Also where a NaN stands for an overflow."""
         kept = unrounded or self.freedoms.keeps_excess(fmt)
-        lo, hi = nearest(fmt, exact.lo), nearest(fmt, exact.hi)
-        nan = np.zeros(lo.shape, np.bool_)
+        lo = nearest(fmt, exact.lo)
+        hi = lo if exact.hi is exact.lo else nearest(fmt, exact.hi)
+        nan: Mask = np.broadcast_to(np.False_, lo.shape)
         if not fmt.infinities:
             nan = np.isinf(lo) | np.isinf(hi)
         result = Interval(lo, hi)
@@ -123,15 +142,19 @@ class Step:
         if not self.freedoms.flush:
             return a
         tiny = limits(fmt).tiny
+        if not a.lo.size or (np.abs(a.lo).min() >= tiny and np.abs(a.hi).min() >= tiny):
+            return a
         return Interval(
             np.where((a.lo > 0) & (a.lo < tiny), 0.0, a.lo), np.where((a.hi < 0) & (a.hi > -tiny), 0.0, a.hi)
         )
 
     def subnormal(self, fmt: Format, a: Interval) -> Mask:
         """Where a value in the interval may be flushed to zero."""
-        if not self.freedoms.flush:
-            return np.zeros(a.lo.shape, np.bool_)
         tiny = limits(fmt).tiny
+        if not self.freedoms.flush or not a.lo.size:
+            return np.broadcast_to(np.False_, a.lo.shape)
+        if a.lo is a.hi and np.abs(a.lo).min() >= tiny:
+            return np.broadcast_to(np.False_, a.lo.shape)
         return np.asarray((a.lo < tiny) & (a.hi > -tiny) & ((a.lo != 0) | (a.hi != 0)))
 
     def subnormal_operand(self, k: int) -> Mask:
@@ -150,6 +173,8 @@ class Step:
 
     def untouched(self, fmt: Format, *intervals: Interval) -> Mask:
         """Where all operands are sure and nothing is flushed, in them or in these."""
+        if any(is_uniform(operand.tag) and not operand.all_sure for operand in self.operands):
+            return np.broadcast_to(np.False_, self.operands[0].lo.shape)
         sure = self.all_sure()
         if self.freedoms.flush:
             for operand in self.operands:

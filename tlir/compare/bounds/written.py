@@ -17,7 +17,7 @@ from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import DType, TensorType
 
-LIMIT = 1 << 21
+LIMIT = 1 << 16
 """Terms of a contraction that are held at once; beyond, the bound of any order is taken."""
 
 REASON = "the bound of any order, where the written order was asked for"
