@@ -216,3 +216,17 @@ def test_a_far_angle_is_reduced_as_exactly_as_stated() -> None:
             assert abs(high) < 2.0**-8.33
     finally:
         ctx.prec = previous
+
+
+def test_coefficients_of_the_tail() -> None:
+    """Taylor coefficients of e**(x*x) erfc(x), from its derivatives 2 x w - 2/sqrt(pi) and 2 w + 2 x w'."""
+    previous, ctx.prec = ctx.prec, 400
+    try:
+        for cell in range(0, error_family.TAIL_CELLS, 37):
+            c = arb(error_family.center(cell))
+            w = (c * c).exp() * c.erfc()
+            slope = 2 * c * w - 2 / arb.pi().sqrt()
+            for (highs, lows), exact in zip(error_family.scaled(), (w, slope, w + c * slope), strict=True):
+                assert _close(highs[cell], lows[cell], exact)
+    finally:
+        ctx.prec = previous

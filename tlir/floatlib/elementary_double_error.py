@@ -111,15 +111,16 @@ def center(cell: int) -> float:
 def scaled() -> tuple[tuple[tuple[float, ...], ...], ...]:
     """Taylor coefficients w0, w1, w2 of w(x) = e**(x*x) erfc(x) at the centers, each as highs and lows."""
 
-    def column(order: int) -> Iterator[arb]:
+    def coefficients() -> Iterator[arb]:
         factor = 2 / arb.pi().sqrt()
         for cell in range(TAIL_CELLS):
             c = arb(center(cell))
             w0 = (c * c).exp() * c.erfc()
             w1 = 2 * c * w0 - factor
-            yield (w0, w1, c * w1 + w0)[order]
+            yield from (w0, w1, c * w1 + w0)
 
-    return tuple(pairs(lambda order=order: column(order)) for order in range(3))  # type: ignore[misc]
+    highs, lows = pairs(coefficients)
+    return tuple((highs[order::3], lows[order::3]) for order in range(3))
 
 
 TAIL_TERMS = 7
