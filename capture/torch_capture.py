@@ -490,10 +490,29 @@ _UNARY = {
 _REAL_ONLY = ("exp2", "log2", "log10", "erf", "erfc", "erfinv", "lgamma", "digamma")
 
 
+_BASES = {"exp2": 2.0, "log2": 2.0, "log10": 10.0}
+
+
+def _of_base(w: Writer, aten: str, value: Value) -> Value:
+    """A power or logarithm of a complex number by the natural one: exp(z log 2), and log(z) / log of the base."""
+    if aten == "exp2":
+        return w.op("exponential", _scaled_parts(w, "multiply", value, math.log(2.0)))
+    base = torch.tensor(_BASES[aten], dtype=TORCH_DTYPES[_PARTS[value.dtype]])
+    return _scaled_parts(w, "divide", w.op("log", value), float(base.log()))
+
+
+def _scaled_parts(w: Writer, op: str, value: Value, factor: float) -> Value:
+    """Both parts of a complex number times, or divided by, a real number."""
+    parts = [w.op(name, value, dtype=_PARTS[value.dtype]) for name in ("real", "imag")]
+    return w.op("complex", *(w.op(op, part, w.full(factor, part)) for part in parts), dtype=value.dtype)
+
+
 def _unary(aten: str, op: str) -> None:
     @rule(f"{aten}.default")
     def write(w: Writer, a: Any) -> Value:
         value = w.convert(a.self, w.out[0][1])
+        if value.kind == "complex" and aten in _BASES:
+            return _of_base(w, aten, value)
         if value.kind == "complex" and aten in _REAL_ONLY:
             raise _Refused("the function is defined for real numbers only")
         return w.op(op, value)
@@ -752,12 +771,21 @@ def _addcdiv(w: Writer, a: Any) -> Value:
     return w.convert(w.op("add", x, w.op("divide", y, z)), dtype)
 
 
+def _complex_lerp(w: Writer, x: Value, y: Value, weight: Value) -> Value:
+    """x + weight * (y - x) where |weight| < 1/2, otherwise y - (y - x) * (1 - weight)."""
+    difference = w.op("subtract", y, x)
+    low = w.op("add", x, w.op("multiply", weight, difference))
+    high = w.op("subtract", y, w.op("multiply", difference, w.op("subtract", w.full(1.0, weight), weight)))
+    size = w.op("abs", weight, dtype=_PARTS[weight.dtype])
+    return w.select(w.compare("LT", size, w.full(0.5, size)), low, high)
+
+
 @rule("lerp.Scalar", "lerp.Tensor")
 def _lerp(w: Writer, a: Any) -> Value:
     """native/Lerp.h: |weight| < 0.5: fma(weight, end - self, self); otherwise fma(weight - 1, end - self, end)."""
     shape, dtype = w.out[0]
-    if kind_of(dtype) != "float":
-        raise _Refused("lerp is written for real numbers only")
+    if kind_of(dtype) == "complex":
+        return _complex_lerp(w, *(w.operand(x, dtype, shape) for x in (a.self, a.end, a.weight)))
     (x, y), _ = w.in_float32(dtype, [a.self, a.end], shape)
     weight = w.operand(a.weight, x.dtype, shape)
     difference = w.op("subtract", y, x)
@@ -1317,10 +1345,21 @@ def _any(w: Writer, a: Any) -> Value:
     return w.convert(result, w.out[0][1])
 
 
+def _complex_variance(w: Writer, a: Any) -> list[Value]:
+    """The variances of both parts added up, and the mean of both (native/ReduceOps.cpp, std_var_out)."""
+    part = _PARTS[a.self.dtype]
+    found = []
+    for name in ("real", "imag"):
+        value = w.op(name, a.self, dtype=part)
+        found.append(_variance(w, SimpleNamespace(self=value, dim=a.dim, correction=a.correction, keepdim=a.keepdim)))
+    variance = w.op("add", *(x[0] for x in found))
+    return [variance, w.op("complex", *(x[1] for x in found), dtype=a.self.dtype)]
+
+
 def _variance(w: Writer, a: Any) -> list[Value]:
     """Variance and mean: sum((x - mean)^2) / max(0, n - correction) in float64 (WelfordOps accumulates in double)."""
-    if a.self.kind != "float":
-        raise _Refused("the variance of complex numbers")
+    if a.self.kind == "complex":
+        return _complex_variance(w, a)
     dtype, axes = a.self.dtype, normal_axes(a.dim, a.self.rank)
     value = w.convert(a.self, "float64")
     count = math.prod(value.shape[axis] for axis in axes)
@@ -1350,12 +1389,14 @@ def _var_mean(w: Writer, a: Any) -> list[Value | None]:
 
 @rule("logsumexp.default")
 def _logsumexp(w: Writer, a: Any) -> Value:
-    """log(sum(exp(x - m))) + m with m the maximum, 0 where that is infinite (native/ReduceOps.cpp)."""
+    """log(sum(exp(x - m))) + m with m the maximum, of the real parts where x is complex, and 0 where that is infinite
+    (native/ReduceOps.cpp)."""
     value = w.convert(a.self, w.out[0][1])
     axes = normal_axes(a.dim, value.rank)
-    peak = w.reduce(value, "maximum", axes, keep=True)
+    real = w.op("real", value, dtype=_PARTS[value.dtype]) if value.kind == "complex" else value
+    peak = w.reduce(real, "maximum", axes, keep=True)
     infinite = w.compare("EQ", w.op("abs", peak), w.full(math.inf, peak))
-    peak = w.select(infinite, w.full(0.0, peak), peak)
+    peak = w.convert(w.select(infinite, w.full(0.0, peak), peak), value.dtype)
     powers = w.op("exponential", w.op("subtract", value, w.broadcast(peak, value.shape)))
     logs = w.op("log", w.reduce(powers, "add", axes, a.keepdim, wide=True))
     return w.op("add", logs, w.reshape(peak, logs.shape))
@@ -1601,8 +1642,6 @@ def _gelu(w: Writer, a: Any) -> Value:
 def _silu(w: Writer, a: Any) -> Value:
     """x / (1 + exp(-x)), native/cpu/Activation.cpp; 16-bit formats in float32."""
     (x,), _ = w.in_float32(a.self.dtype, [a.self], a.self.shape)
-    if x.kind != "float":
-        raise _Refused("silu of complex numbers")
     result = w.op("divide", x, w.op("add", w.full(1.0, x), w.op("exponential", w.op("negate", x))))
     return w.convert(result, a.self.dtype)
 
@@ -1831,6 +1870,8 @@ def _gather(w: Writer, a: Any) -> Value:
 def _scattered(w: Writer, value: Value, dim: int, index: Value, source: Operand, reducer: str) -> Value:
     """self[i with index[i] at axis dim] = reducer(that, source[i]) for all i of index, in row-major order."""
     shape = value.shape
+    if value.kind == "bool":  # sums and products of Booleans are Booleans
+        reducer = {"add": "maximum", "multiply": "minimum"}.get(reducer, reducer)
     if not value.rank:
         value = w.reshape(value, [1])
     if not index.rank:
@@ -2542,15 +2583,39 @@ def _cummax(w: Writer, a: Any) -> list[Value | None]:
     return [values, _running(w, w.select(here, place, w.full(0, place)), axis, "maximum")]
 
 
+def _complex_logcumsumexp(w: Writer, value: Value, axis: int) -> Value:
+    """One element after the other, from log 0: log(1 + exp(low - high)) + high, by the order of the real parts, so that
+    the angle is not brought back to one turn (native/cpu/LogAddExp.h); in complex128."""
+    order = [axis, *(d for d in range(value.rank) if d != axis)]
+    rows = w.transpose(w.convert(value, "complex128"), order)
+    nothing = w.broadcast(w.scalar(complex(-math.inf, 0.0), "complex128"), rows.shape[1:])
+    inner = Writer()
+    total, row = (inner.emit("input", (), rows.shape[1:], "complex128") for _ in range(2))
+    for k, name in enumerate(("total", "row")):
+        inner.nodes[k]["name"] = name
+    parts = [inner.op("real", x, dtype="float64") for x in (row, total)]
+    below = inner.compare("LT", *parts)
+    low, high = inner.select(below, row, total), inner.select(below, total, row)
+    part = inner.op("exponential", inner.op("subtract", low, high))
+    after = inner.op("add", inner.op("log_plus_one", part), high)
+    both_empty = inner.compare("EQ", inner.op("real", high, dtype="float64"), inner.full(-math.inf, parts[0]))
+    after = inner.select(both_empty, low, after)
+    types = [(rows.shape[1:], "complex128"), (rows.shape, "complex128")]
+    body = _body(inner.nodes, [after.ref, after.ref])
+    results = w.emit_several("scan", [nothing, rows], types, [body], length=rows.shape[0], num_consts=0, num_carry=1)
+    back = w.transpose(results[1], [order.index(d) for d in range(value.rank)])
+    return w.convert(back, value.dtype)
+
+
 @rule("logcumsumexp.default")
 def _logcumsumexp(w: Writer, a: Any) -> Value:
     """log of the running sum of exp(x - m), plus m, with m the greatest of all; the kernel adds logarithms one by one
     (native/cpu/ReduceOpsKernel.cpp), which rounds differently."""
     value = w.convert(a.self, w.out[0][1])
-    if value.kind != "float":
-        raise _Refused("running logarithms of complex sums")
     if not value.rank or not value.size:
         return value
+    if value.kind == "complex":
+        return _complex_logcumsumexp(w, value, normal_axis(a.dim, value.rank))
     axis = normal_axis(a.dim, value.rank)
     count = value.shape[axis]
     wide = w.convert(value, "float64")
@@ -4113,6 +4178,47 @@ def _batch_norm_with_update(w: Writer, a: Any) -> list[Value | None]:
     w.out = types
     assert isinstance(results, list)
     return [*results[:3], None, *results[3:]]
+
+
+def _fractional_max_pool(count: int) -> Rule:
+    def write(w: Writer, a: Any) -> list[Value | None]:
+        """Windows of one size whose places the random samples choose: floor((i + u) * r) - floor(u * r) with
+        r = (size - window) / (places - 1), the last at the end (native/FractionalMaxPooling.h)."""
+        shape = w.out[0][0]
+        sizes, places = a.self.shape[a.self.rank - count :], shape[len(shape) - count :]
+        plane = _plane(w, a.self, count)
+        rows = plane.shape[0]
+        samples = w.reshape(a.random_samples if hasattr(a, "random_samples") else a._random_samples, [rows, count])
+        full = [rows, *places, *a.kernel_size]
+        index = w.broadcast(w.scalar(0, "int64"), full)
+        for axis, (size, number, window) in enumerate(zip(sizes, places, a.kernel_size, strict=True)):
+            start = w.broadcast(w.scalar(size - window, "int64"), [rows, number])
+            if number > 1:
+                real = np.float64 if samples.dtype == "float64" else np.float32
+                rate = float(real(size - window) / real(number - 1))
+                k = count - 1 - axis if count == 2 else axis  # in two dimensions the first sample is of the width
+                u = w.along(w.reshape(w.slice(samples, 1, k, k + 1), [rows]), [rows, number], [0])
+                step = w.emit("iota", [], [rows, number], samples.dtype, iota_dimension=1)
+                there = w.convert(w.op("multiply", w.op("add", step, u), w.full(rate, u)), "int64")
+                there = w.op("subtract", there, w.convert(w.op("multiply", u, w.full(rate, u)), "int64"))
+                place = w.emit("iota", [], [rows, number], "int64", iota_dimension=1)
+                start = w.select(w.compare("LT", place, w.full(number - 1, place)), there, start)
+            offset = w.emit("iota", [], full, "int64", iota_dimension=1 + count + axis)
+            index = w.op("multiply", index, w.full(size, index))
+            index = w.op("add", index, w.op("add", w.along(start, full, [0, 1 + axis]), offset))
+        window = math.prod(a.kernel_size)
+        index = w.reshape(index, [rows, math.prod(places), window])
+        row = w.emit("iota", [], index.shape, "int64", iota_dimension=0)
+        elements = _take(w, plane, _stacked(w, [row, index]), [0, 1], 0)
+        values = w.reduce(elements, "maximum", [2])
+        chosen = _gather_along(w, index, 2, _arg(w, "argmax", elements, 2, True))
+        return [w.reshape(values, shape), w.reshape(chosen, shape)]
+
+    return write
+
+
+RULES["aten.fractional_max_pool2d.default"] = _fractional_max_pool(2)
+RULES["aten.fractional_max_pool3d.default"] = _fractional_max_pool(3)
 
 
 # ---- rules: sampling at computed positions
