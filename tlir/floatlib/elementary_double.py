@@ -160,7 +160,7 @@ UNARY: dict[str, Function] = {
     **{
         name: Function(
             function,
-            2.0**-67,
+            _circular_error(name),
             _below(circular.NEAR, name != "cosine"),
             accepts=_certain_angle,
             tangent=name != "cosine",
