@@ -127,7 +127,10 @@ def test_a_long_chain_is_cut_and_lowered_without_deep_recursion() -> None:
     for _ in range(1500):
         value = builder.add("add", (value, x), type)
     body = builder.body([value])
-    assert 10 < len(launches(same(body, [random_tensor(builder.random, type)]))) < 40
+    kernels = [launch.kernel for launch in launches(same(body, [random_tensor(builder.random, type)]))]
+    assert 1 < len(kernels) < 60
+    # what is computed on the way and needed nowhere else is not stored
+    assert all(sum(buffer.role == "output" for buffer in kernel.buffers) == 1 for kernel in kernels)
 
 
 def test_attention_is_a_kernel_for_each_product_and_one_for_its_softmax() -> None:

@@ -11,6 +11,7 @@ from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Launch, Program, Step
 from tlir.passes.lower import contraction, control, elementwise, indexing, reduction, shape, windows
+from tlir.passes.lower.dead import without
 from tlir.passes.lower.emitter import Compute, Emit, Frame, Refused
 from tlir.passes.lower.fusion import Fusion
 
@@ -99,16 +100,75 @@ def _lower(body: Body) -> Program:
             steps[ref] = [Alias(ref, operand)]
             fusion.store([operand])
         else:
-            kernel, arguments = fusion.kernel(ref)
+            kernel, arguments = fusion.kernel(ref, fusion.stored - done)
             steps[ref] = [Launch(kernel, arguments)]
-            done |= {Ref(node.id, k) for k in range(len(node.types))} if node.op in EMITS else set()
+            done |= filled(steps[ref])
         for new in fusion.stored - before:
             heappush(waiting, _last_first(new))
-    return _program(body, [step for ref in sorted(steps) for step in steps[ref]])
+    return _program(body, needed(body, in_order(body, [step for ref in sorted(steps) for step in steps[ref]])))
 
 
 def _last_first(ref: Ref) -> tuple[int, int]:
     return (-ref.node, -ref.result)
+
+
+def _parts(body: Body, step: Step) -> tuple[set[Ref], set[Ref]]:
+    """What a step reads and what it computes."""
+    if isinstance(step, Alias):
+        return {step.of}, {step.value}
+    if isinstance(step, Fallback):
+        node = body.nodes[step.node]
+        return set(node.inputs), {Ref(node.id, k) for k in range(len(node.types))}
+    pairs = list(zip(step.kernel.buffers, step.arguments, strict=False))
+    outputs = {ref for buffer, ref in pairs if buffer.role == "output"}
+    return {ref for buffer, ref in pairs if buffer.role == "input"}, outputs
+
+
+def filled(steps: list[Step]) -> set[Ref]:
+    """What launches compute."""
+    launches = [step for step in steps if isinstance(step, Launch)]
+    pairs = [pair for step in launches for pair in zip(step.kernel.buffers, step.arguments, strict=False)]
+    return {ref for buffer, ref in pairs if buffer.role == "output"}
+
+
+def in_order(body: Body, steps: list[Step]) -> list[Step]:
+    """The steps so that each comes after those that compute what it reads; otherwise as they are."""
+    parts = [_parts(body, step) for step in steps]
+    maker = {ref: k for k, (_, computed) in enumerate(parts) for ref in computed}
+    needs = [{maker[ref] for ref in reads if ref in maker} for reads, _ in parts]
+    users: list[list[int]] = [[] for _ in steps]
+    for k, before in enumerate(needs):
+        for other in before:
+            users[other].append(k)
+    missing = [len(before) for before in needs]
+    ready = [k for k, count in enumerate(missing) if not count]
+    ordered = []
+    while ready:
+        k = heappop(ready)
+        ordered.append(steps[k])
+        for user in users[k]:
+            missing[user] -= 1
+            if not missing[user]:
+                heappush(ready, user)
+    assert len(ordered) == len(steps), "steps wait for each other"
+    return ordered
+
+
+def needed(body: Body, steps: list[Step]) -> list[Step]:
+    """The steps without arrays that only the kernel that fills them would use, and without kernels that fill none."""
+    wanted = set(body.outputs)
+    kept: list[Step] = []
+    for step in reversed(steps):
+        if isinstance(step, Launch):
+            trimmed = without(step, wanted)
+            if trimmed is None:
+                continue
+            step = trimmed
+        elif isinstance(step, Alias) and step.value not in wanted:
+            continue
+        wanted |= _parts(body, step)[0]
+        kept.append(step)
+    return kept[::-1]
 
 
 def _program(body: Body, steps: list[Step]) -> Program:

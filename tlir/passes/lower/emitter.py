@@ -135,6 +135,8 @@ class Emitter:
         self.nodes: set[int] = set()
         self.rows: dict[Ref, Row] = {}
         self.operands: list[Ref] = []
+        self.byproducts: frozenset[Ref] = frozenset()
+        self.anchored = False
         self.regions: dict[tuple[int, int, int], Frame] = {}
         self.on_anchor: Callable[[Emitter, Node, Place, str], None] | None = None
         self._variables = 0
@@ -420,8 +422,20 @@ class Emitter:
                 found = self._computed(frame, ref, place)
                 if frame.outermost and ref in self.rows:
                     self.rows[ref].keep(self, frame.type(ref), place, found)
+                if frame.outermost and ref in self.byproducts:
+                    self._fill_on_the_way(frame.type(ref), ref, place, found)
             scope.memo[key] = found
         return found
+
+    def _fill_on_the_way(self, type: TensorType, ref: Ref, place: Place, value: Value) -> None:
+        """Store a value that is an array too, if this computes each of its elements once."""
+        if ref in self.outputs or any(scope.barrier for scope in self.current.chain()):
+            return
+        fixed, inner = split_place(place, type.shape, frozenset())
+        if inner is None or any(type.shape[axis] != 1 for axis in fixed):
+            return
+        if {v for index in place for v in index.variables()} == self.current.all_variables():
+            self.store(self.output(ref, type), flatten(place, type.shape), value)
 
     def operand(self, frame: Frame, ref: Ref, place: Place) -> Value:
         """An element of what a loop over many elements reads; ``operands`` has those that are being computed."""

@@ -7,7 +7,7 @@ the kernel is then written again without that value (``Split``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from math import prod
 
@@ -29,10 +29,11 @@ from tlir.passes.lower.emitter import (
     Split,
     split_place,
 )
+from tlir.passes.lower.groups import TOGETHER, Groups
 from tlir.passes.lower.words import is_splat
 
-MAX_DEPTH = 80
-"""The longest chain of operations in one kernel."""
+MAX_DEPTH = 32
+"""The longest chain of operations that is computed in place."""
 
 MAX_KERNELS = 4
 """A cheap value is computed again in at most so many kernels."""
@@ -67,6 +68,7 @@ class Fusion:
         self.body, self.computes, self.emits, self.reason = body, computes, emits, reason
         self.stored: set[Ref] = set()
         self._splat: dict[int, bool] = {}
+        self.groups = Groups(body)
         self.costs = Costs(body)
         self._choose()
 
@@ -159,19 +161,99 @@ class Fusion:
 
     # ---- one kernel -------------------------------------------------------------------------------------------------
 
-    def kernel(self, ref: Ref) -> tuple[Kernel, tuple[Ref, ...]]:
-        """The kernel that fills this array (and, for some operations, all results of its node); what it reads."""
+    def kernel(self, ref: Ref, open_arrays: Collection[Ref]) -> tuple[Kernel, tuple[Ref, ...]]:
+        """The kernel that fills this array, for some operations all results of its node, and along with it those of
+        ``open_arrays``, which no kernel fills yet, that it can; and the values that its buffers stand for."""
+        node = self.body.nodes[ref.node]
+        name = f"k{node.id}_{node.op}"
+        while True:
+            try:
+                emitter = self._emitted(ref) if node.op in self.emits else self._together([ref], frozenset())
+                break
+            except Split as split:
+                self.stored.add(split.ref)
+        if node.op not in self.emits:
+            emitter = self._with_more(ref, emitter, open_arrays)
+        self.groups.add(emitter.outputs)
+        return emitter.kernel(name)
+
+    def _with_more(self, ref: Ref, alone: Emitter, open_arrays: Collection[Ref]) -> Emitter:
+        """The kernel with more outputs: arrays that it would read, and others of its shape that read what it reads."""
+        beside = {u for u in open_arrays if u != ref and self._is_computed(self.body.nodes[u.node])}
+        inner = frozenset(sorted((u for u in alone.inputs if u in beside), reverse=True)[:TOGETHER])
+        best = alone
+        while inner:
+            try:
+                emitter = self._together([ref], inner)
+            except Split:
+                break
+            filled = frozenset(emitter.outputs)
+            if inner <= filled and self.groups.together(filled, emitter.inputs) and self._worth(emitter):
+                best = emitter
+                break
+            # without those that it does not fill
+            inner = frozenset() if inner <= filled else inner & filled
+        if best.anchored:
+            return best
+        found = frozenset(best.outputs) - {ref}
+        main = [ref]
+        type = self.body.type_of(ref)
+        for u in sorted(beside - found, reverse=True):
+            if len(main) + len(found) >= TOGETHER:
+                break
+            if self.body.type_of(u).shape != type.shape or not self._leaves(u) & best.inputs.keys():
+                continue
+            try:
+                emitter = self._together([*main, u], found)
+            except Split:
+                continue
+            filled = frozenset(emitter.outputs)
+            complete = filled == found | {*main, u}
+            if complete and not emitter.anchored and self.groups.together(filled, emitter.inputs):
+                best, main = emitter, [*main, u]
+        return best
+
+    def _is_computed(self, node: Node) -> bool:
+        """Whether elements are computed on demand (a reshape that is an array is another name for one)."""
+        return node.op in self.computes and node.op != "reshape" and self.reason(node) is None
+
+    def _leaves(self, ref: Ref) -> set[Ref]:
+        """The arrays that computing a value in place reads."""
+        found: set[Ref] = set()
+        waiting, seen = [ref], {ref}
+        while waiting:
+            for operand in self.body.nodes[waiting.pop().node].inputs:
+                if self.is_array(operand):
+                    found.add(operand)
+                elif operand not in seen:
+                    seen.add(operand)
+                    waiting.append(operand)
+        return found
+
+    def _worth(self, emitter: Emitter) -> bool:
+        """Whether the kernel has enough iterations to do side by side for each array that it fills."""
+        rows = prod(v.extent for v in emitter.root.variables)
+        return all(enough_rows(rows, self.body.type_of(ref).size) for ref in emitter.outputs)
+
+    def _together(self, refs: list[Ref], byproducts: frozenset[Ref]) -> Emitter:
+        """A kernel that fills all of these, ``byproducts`` where they are computed anyway."""
         rows: list[Ref] = []
         first: Anchored = []
         while True:
             try:
-                return self._written(ref, rows, first)
-            except Split as split:
-                self.stored.add(split.ref)
-                first = []
+                return self._written(refs, byproducts, rows, first)
             except Keep as keep:
                 rows.append(keep.ref)
                 first = keep.first
+
+    def _emitted(self, ref: Ref) -> Emitter:
+        """The kernel of an operation that has one of its own."""
+        node = self.body.nodes[ref.node]
+        emitter, frame = self._loop_frame()
+        emitter.nodes.add(node.id)
+        self.emits[node.op](emitter, frame, node)
+        self._review_whole(emitter)
+        return emitter
 
     def loop_kernels(self, node: Node) -> list[tuple[Kernel, tuple[Ref, ...]]]:
         """The kernels of a scan or while, a kernel for each shape among its results. ``Refused`` where it has none."""
@@ -194,81 +276,76 @@ class Fusion:
     def _loop_frame(self) -> tuple[Emitter, Frame]:
         emitter = Emitter(self.computes)
         emitter.on_anchor = _refuse
-        return emitter, self._frame(None)
+        return emitter, self._frame()
 
     def _review_whole(self, emitter: Emitter) -> None:
         try:
-            self._review(emitter, Anchors(self.below_views, self._between), None, [])
+            self._review(emitter, Anchors(self.below_views, self._between), (), [])
         except Keep as keep:
             raise Split(keep.ref) from keep
 
-    def _frame(self, own: Ref | None) -> Frame:
-        """The body with arrays read from buffers, all but the one that the kernel fills."""
-        return Frame(self.body, lambda ref: partial(self._load, ref) if ref != own and self.is_array(ref) else None)
+    def _frame(self, own: Collection[Ref] = ()) -> Frame:
+        """The body with arrays read from buffers, all but those that the kernel fills."""
+        return Frame(self.body, lambda ref: partial(self._load, ref) if ref not in own and self.is_array(ref) else None)
 
     def _load(self, ref: Ref, emitter: Emitter, place: Place) -> Value:
         type = self.body.type_of(ref)
         return emitter.load(emitter.input(ref, type), flatten(place, type.shape))
 
-    def _written(self, ref: Ref, rows: list[Ref], first: Anchored) -> tuple[Kernel, tuple[Ref, ...]]:
-        node = self.body.nodes[ref.node]
-        name = f"k{node.id}_{node.op}"
-        if node.op in self.emits:
-            emitter = Emitter(self.computes)
-            emitter.on_anchor = _refuse
-            emitter.nodes.add(node.id)
-            self.emits[node.op](emitter, self._frame(None), node)
-            self._review_whole(emitter)
-            return emitter.kernel(name)
-        frame = self._frame(ref)
-        type = self.body.type_of(ref)
-        emitter, anchors = self._emitter()
-        place = emitter.space(type.shape)
+    def _written(self, refs: list[Ref], byproducts: frozenset[Ref], rows: list[Ref], first: Anchored) -> Emitter:
+        frame = self._frame({*refs, *byproducts})
+        shape = self.body.type_of(refs[0]).shape
+        emitter, anchors = self._emitter(byproducts)
+        place = emitter.space(shape)
         anchors.space = frozenset(emitter.root.variables)
-        self._fill(emitter, frame, ref, place, ())
+        self._fill(emitter, frame, refs, dict(enumerate(place)), ())
         outer = anchors.outer
         if rows or (outer is not None and outer != anchors.space):
             # rows: the space is what the reductions depend on, and everything else a loop inside
             outer = anchors.space if outer is None else outer
             axes = [axis for axis, index in enumerate(place) if index.variables() <= outer and index.variables()]
-            emitter, anchors = self._emitter()
-            counted = iter(emitter.space([type.shape[axis] for axis in axes]))
+            emitter, anchors = self._emitter(byproducts)
+            counted = iter(emitter.space([shape[axis] for axis in axes]))
             anchors.space = frozenset(emitter.root.variables)
             emitter.rows = {row: Row(anchors.space) for row in rows}
             # reductions in the order of the graph, so that what one keeps is there for the next
             for anchor, at in sorted(first, key=lambda item: item[0]):
                 emitter.element(frame, anchor, at)
             fixed = {axis: next(counted) for axis in axes}
-            self._fill(emitter, frame, ref, fixed, tuple(a for a in range(type.rank) if a not in axes))
-        self._review(emitter, anchors, ref, rows)
-        return emitter.kernel(name)
+            self._fill(emitter, frame, refs, fixed, tuple(a for a in range(len(shape)) if a not in axes))
+        emitter.anchored = bool(anchors.found)
+        self._review(emitter, anchors, refs, rows)
+        return emitter
 
-    def _emitter(self) -> tuple[Emitter, Anchors]:
+    def _emitter(self, byproducts: frozenset[Ref]) -> tuple[Emitter, Anchors]:
         emitter, anchors = Emitter(self.computes), Anchors(self.below_views, self._between)
-        emitter.on_anchor = anchors
+        emitter.on_anchor, emitter.byproducts = anchors, byproducts
         return emitter, anchors
 
     def _fill(
-        self, emitter: Emitter, frame: Frame, ref: Ref, fixed: Place | dict[int, Index], inner: tuple[int, ...]
+        self, emitter: Emitter, frame: Frame, refs: list[Ref], fixed: dict[int, Index], inner: tuple[int, ...]
     ) -> None:
-        type = self.body.type_of(ref)
-        if not type.size:
-            emitter.output(ref, type)
+        """Store all elements of arrays of one shape; ``inner`` are the axes that loops run along."""
+        shape = self.body.type_of(refs[0]).shape
+        if 0 in shape:
+            for ref in refs:
+                emitter.output(ref, self.body.type_of(ref))
             return
-        known = dict(enumerate(fixed)) if isinstance(fixed, tuple) else fixed
 
         def step(indices: Place) -> None:
-            by_axis = known | dict(zip(inner, indices, strict=True))
-            place = tuple(by_axis[axis] for axis in range(type.rank))
-            value = emitter.element(frame, ref, place)
-            emitter.store(emitter.output(ref, type), flatten(place, type.shape), value)
+            by_axis = fixed | dict(zip(inner, indices, strict=True))
+            place = tuple(by_axis[axis] for axis in range(len(shape)))
+            # in the graph's order, so that no chain through several of them is followed at once
+            for ref in sorted(refs):
+                value = emitter.element(frame, ref, place)
+                emitter.store(emitter.output(ref, self.body.type_of(ref)), flatten(place, shape), value)
 
         if inner:
-            emitter.each([type.shape[axis] for axis in inner], step)
+            emitter.each([shape[axis] for axis in inner], step)
         else:
             step(())
 
-    def _review(self, emitter: Emitter, anchors: Anchors, own: Ref | None, rows: list[Ref]) -> None:
+    def _review(self, emitter: Emitter, anchors: Anchors, own: Collection[Ref], rows: list[Ref]) -> None:
         """Find what the kernel computes more often than there are elements: the last such value in the graph's order
         becomes an array, or is kept in a local buffer where whole rows are at hand."""
         emissions: dict[Ref, list[Emission]] = {}
@@ -277,7 +354,7 @@ class Fusion:
         costs = self._costs(emissions)
         for ref in sorted(emissions, reverse=True):
             op = self.body.nodes[ref.node].op
-            if ref == own or not costs[ref] or op in _VIEWS or ref in rows:
+            if ref in own or not costs[ref] or op in _VIEWS or ref in rows:
                 continue
             counts = [prod(v.extent for v in e.scope.all_variables()) for e in emissions[ref]]
             size = self.body.type_of(ref).size
@@ -329,6 +406,11 @@ _FACTORS = frozenset({"dot_general", "convolution", "reduce_window"})
 """Operations that read each element of an operand many times."""
 
 
+def enough_rows(rows: int, elements: int) -> bool:
+    """Whether a kernel with so many iterations is a good one for so many elements."""
+    return rows >= elements or elements <= SMALL or (rows >= ROWS and elements // rows <= ROW_ELEMENTS)
+
+
 class Anchors:
     """The loops over more than one element in a kernel, and whether they go together.
 
@@ -365,9 +447,7 @@ class Anchors:
         self.found.append((ref, place))
 
     def _worth_rows(self, outer: frozenset[Variable]) -> bool:
-        elements = prod(v.extent for v in self.space)
-        rows = prod(v.extent for v in outer)
-        return elements <= SMALL or (rows >= ROWS and elements // max(rows, 1) <= ROW_ELEMENTS)
+        return enough_rows(prod(v.extent for v in outer), prod(v.extent for v in self.space))
 
 
 def _refuse(emitter: Emitter, node: Node, place: Place, kind: str) -> None:
