@@ -26,6 +26,7 @@ import base64
 import contextlib
 import copy
 import functools
+import gc
 import hashlib
 import importlib.util
 import inspect
@@ -4766,6 +4767,19 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Tracing makes objects by the hundred thousand that live on; looking for garbage among them takes a quarter of
+    the time."""
+    thresholds = gc.get_threshold()
+    if thresholds[0]:
+        gc.set_threshold(max(500_000, thresholds[0]), *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@contextlib.contextmanager
 def _math_attention() -> Iterator[None]:
     """Attention as products and a softmax, not as one fused kernel whose result is in no other operator's terms."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -5632,6 +5646,7 @@ def _of_program(
 # ---- export ---------------------------------------------------------------------------------------------------------
 
 
+@_rare_collections()
 def export(
     fn: Callable[..., Any],
     *args: Any,
