@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from tlir.floatlib.elementary import elementary, evaluate
-from tlir.floatlib.elementary_fast import NAMES, evaluate_fast, share_undecided
-from tlir.floatlib.elementary_kernels import KERNELS
+from tlir.floatlib.elementary.narrow.arrays import NAMES, evaluate_fast, share_undecided
+from tlir.floatlib.elementary.narrow.kernels import KERNELS
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.words import word_dtype
 

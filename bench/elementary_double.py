@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from tlir.floatlib.elementary import elementary, evaluate
-from tlir.floatlib.elementary_double import BINARY, FAR, NAMES
-from tlir.floatlib.elementary_double_loop import UNDECIDED, evaluate_double, loop, share_undecided
+from tlir.floatlib.elementary.double.functions import BINARY, FAR, NAMES
+from tlir.floatlib.elementary.double.loop import UNDECIDED, evaluate_double, loop, share_undecided
 from tlir.floatlib.format import FORMATS
 from tlir.floatlib.soft import llvm
 from tlir.floatlib.soft.catalog import Kernel

@@ -11,7 +11,7 @@ from floatlib_mpfr import to_mpfr, unbounded
 
 from tlir.floatlib.convert import convert, to_fraction
 from tlir.floatlib.elementary import NAMES, ArgumentTooLargeError, elementary
-from tlir.floatlib.elementary_scalar import UNARY
+from tlir.floatlib.elementary.scalar import UNARY
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.rounding import Flags, round_exact, round_fraction
 

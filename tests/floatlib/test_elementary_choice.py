@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tlir.floatlib.elementary import elementary, evaluate
-from tlir.floatlib.elementary_fast import evaluate_fast
-from tlir.floatlib.elementary_loop import loop
+from tlir.floatlib.elementary.narrow.arrays import evaluate_fast
+from tlir.floatlib.elementary.narrow.loop import loop
 from tlir.floatlib.format import FORMATS
 from tlir.floatlib.soft import choice
 

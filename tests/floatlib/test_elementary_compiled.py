@@ -12,12 +12,12 @@ import pytest
 from elementary_hardest import HARDEST
 from floatlib_elementary import all_words, exact_values, float32_rows
 
-from tlir.floatlib import elementary_loop
 from tlir.floatlib.elementary import elementary, evaluate
-from tlir.floatlib.elementary_fast import NAMES, evaluate_fast
-from tlir.floatlib.elementary_kernels import BINARY, KERNELS, UNARY
-from tlir.floatlib.elementary_loop import UNDECIDED, loop, make_loop
-from tlir.floatlib.elementary_outcome import Kernel, Outcome
+from tlir.floatlib.elementary.narrow import loop as elementary_loop
+from tlir.floatlib.elementary.narrow.arrays import NAMES, evaluate_fast
+from tlir.floatlib.elementary.narrow.kernels import BINARY, KERNELS, UNARY
+from tlir.floatlib.elementary.narrow.loop import UNDECIDED, loop, make_loop
+from tlir.floatlib.elementary.narrow.outcome import Kernel, Outcome
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.soft import numpy_loop
 from tlir.floatlib.words import word_dtype
@@ -142,7 +142,7 @@ def test_large_angles(name: str) -> None:
 
 def test_domains_and_fallbacks() -> None:
     """Every kernel declares operands inside its domain."""
-    from tlir.floatlib.elementary_number import Number
+    from tlir.floatlib.elementary.number import Number
     from tlir.floatlib.soft.machine import NumpyMachine
 
     machine = NumpyMachine(64)

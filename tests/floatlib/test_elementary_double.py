@@ -14,8 +14,8 @@ from floatlib_mpfr import unbounded
 
 from tlir.floatlib.array_conversions import convert
 from tlir.floatlib.elementary import elementary, evaluate
-from tlir.floatlib.elementary_double import BINARY, FAR, FUNCTIONS, NAMES
-from tlir.floatlib.elementary_double_loop import (
+from tlir.floatlib.elementary.double.functions import BINARY, FAR, FUNCTIONS, NAMES
+from tlir.floatlib.elementary.double.loop import (
     MAY_BE_EXACT,
     NUMPY_FROM,
     UNDECIDED,
@@ -25,7 +25,7 @@ from tlir.floatlib.elementary_double_loop import (
     marked,
     share_undecided,
 )
-from tlir.floatlib.elementary_number import Number
+from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft import choice, numpy_loop

@@ -10,13 +10,9 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from tlir.floatlib import elementary_double_arc as arc
-from tlir.floatlib import elementary_double_circular as circular
-from tlir.floatlib import elementary_double_error as error_family
-from tlir.floatlib import elementary_double_exponential as exponential
-from tlir.floatlib import elementary_double_logarithm as logarithm
-from tlir.floatlib import elementary_double_root as root
-from tlir.floatlib.elementary_double_arithmetic import (
+from tlir.floatlib.elementary.double import arc, circular, exponential, logarithm, root
+from tlir.floatlib.elementary.double import error as error_family
+from tlir.floatlib.elementary.double.arithmetic import (
     DOUBLE,
     Double,
     add,
@@ -31,7 +27,7 @@ from tlir.floatlib.elementary_double_arithmetic import (
     two_product,
     two_sum,
 )
-from tlir.floatlib.elementary_number import Number
+from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.soft.machine import NumpyMachine
 
 

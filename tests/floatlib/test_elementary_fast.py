@@ -11,19 +11,16 @@ import numpy as np
 import pytest
 from floatlib_elementary import exact_values, operands
 
-from tlir.floatlib import elementary_angle_kernels as angle
-from tlir.floatlib import elementary_arc_kernels as arc
-from tlir.floatlib import elementary_error_kernels as error
-from tlir.floatlib import elementary_exp_kernels as exponential
-from tlir.floatlib import elementary_log_kernels as logarithm
-from tlir.floatlib import elementary_power_kernels as power
 from tlir.floatlib.elementary import evaluate
-from tlir.floatlib.elementary_fast import NAMES, applies, share_undecided
-from tlir.floatlib.elementary_fit import Fit, parts
-from tlir.floatlib.elementary_kernels import BINARY, KERNELS, UNARY, WIDE_ERROR
-from tlir.floatlib.elementary_loop import UNDECIDED, make_loop
-from tlir.floatlib.elementary_number import Number
-from tlir.floatlib.elementary_outcome import Outcome
+from tlir.floatlib.elementary.narrow import angle, arc, error, power
+from tlir.floatlib.elementary.narrow import exp as exponential
+from tlir.floatlib.elementary.narrow import log as logarithm
+from tlir.floatlib.elementary.narrow.arrays import NAMES, applies, share_undecided
+from tlir.floatlib.elementary.narrow.fit import Fit, parts
+from tlir.floatlib.elementary.narrow.kernels import BINARY, KERNELS, UNARY, WIDE_ERROR
+from tlir.floatlib.elementary.narrow.loop import UNDECIDED, make_loop
+from tlir.floatlib.elementary.narrow.outcome import Outcome
+from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.soft import numpy_loop
 from tlir.floatlib.soft.machine import NumpyMachine

@@ -12,7 +12,7 @@ import pytest
 from conformance import evaluate, evaluate_with_flags, tensor, words_of
 from exact import add, decode, divide, encode, multiply
 
-from tlir.floatlib.elementary_special_roots import roots_of_unity
+from tlir.floatlib.elementary.special.roots import roots_of_unity
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.rounding import Flags
 from tlir.ir.tensor import Tensor

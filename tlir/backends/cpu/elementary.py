@@ -17,8 +17,10 @@ from llvmlite import ir
 
 from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.values import FLOAT64, Item, Lanes
-from tlir.floatlib import elementary_double_loop, elementary_fast, elementary_loop
 from tlir.floatlib.elementary import evaluate
+from tlir.floatlib.elementary.double import loop as elementary_double_loop
+from tlir.floatlib.elementary.narrow import arrays as elementary_fast
+from tlir.floatlib.elementary.narrow import loop as elementary_loop
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.words import word_dtype

@@ -24,7 +24,8 @@ from tlir.backends.cpu.space import Nest, join_variables
 from tlir.backends.cpu.tile import counted_out
 from tlir.backends.cpu.values import FLOAT32, Item, Lanes, word_type
 from tlir.backends.cuda.builder import Builder, Text, expression, type_name
-from tlir.floatlib import elementary_double, elementary_double_loop
+from tlir.floatlib.elementary.double import functions as elementary_double
+from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.soft.machine import Real, Word
 from tlir.ir.graph import Graph
 from tlir.ir.types import DType

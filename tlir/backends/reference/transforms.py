@@ -28,7 +28,7 @@ def smallest_prime_factor(n: int) -> int:
 
 def twiddles(arithmetic: Complexes, n: int, inverse: bool) -> Carrier:
     """exp(-2 pi i j / n), or of + for the inverse, for j from 0: a carrier of shape (n, 1)."""
-    from tlir.floatlib.elementary_special_roots import roots_of_unity
+    from tlir.floatlib.elementary.special.roots import roots_of_unity
 
     component = arithmetic.component
     pairs = roots_of_unity(component.format, n)

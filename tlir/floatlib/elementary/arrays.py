@@ -1,0 +1,180 @@
+"""Elementary functions on arrays of words, correctly rounded.
+
+Words and flags are those of ``elementary.scalar.elementary`` and ``elementary.complex.words.elementary_complex``, the
+specification. Here formats of up to 24 bits of precision go through ``elementary.narrow.arrays``, and binary64 and
+formats within it through ``elementary.double.loop``, where their bounds decide; each distinct operand of the rest is
+evaluated once, and formats of up to 16 bits keep what was evaluated.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlir.floatlib.arb import ArgumentTooLargeError, ElementaryError, PrecisionLimitError
+from tlir.floatlib.elementary.complex.words import BINARY as COMPLEX_BINARY
+from tlir.floatlib.elementary.complex.words import UNARY as COMPLEX_UNARY
+from tlir.floatlib.elementary.complex.words import elementary_complex
+from tlir.floatlib.elementary.double import loop as double_double
+from tlir.floatlib.elementary.narrow import arrays as single
+from tlir.floatlib.elementary.scalar import BINARY, UNARY, elementary
+from tlir.floatlib.elementary.special.words import SPECIAL
+from tlir.floatlib.format import Format
+from tlir.floatlib.words import Words, broadcast, from_ints, limbs, shape_of, to_ints, word_dtype
+
+__all__ = [
+    "COMPLEX_NAMES",
+    "NAMES",
+    "SPECIAL_NAMES",
+    "ArgumentTooLargeError",
+    "ElementaryError",
+    "PrecisionLimitError",
+    "elementary",
+    "elementary_complex",
+    "evaluate",
+    "evaluate_complex",
+    "share_undecided",
+]
+
+NAMES = (*UNARY, *BINARY)
+"""The real functions."""
+
+SPECIAL_NAMES = tuple(SPECIAL)
+"""The real special functions of ``elementary.special.words``, of one to three operands."""
+
+COMPLEX_NAMES = (*COMPLEX_UNARY, *COMPLEX_BINARY, "abs")
+"""The complex ones."""
+
+TABLE_BITS = 16
+MAX_TABLES = 64
+"""Tables of results that are kept, each of at most 2**16 words, flags and marks: 4 bytes an entry."""
+
+Flags8 = NDArray[np.uint8]
+
+
+def evaluate(name: str, fmt: Format, *operands: Words, flags: bool = False) -> Any:
+    """The function ``name`` (of ``NAMES`` or ``SPECIAL_NAMES``) at every element of the operands, which broadcast.
+
+    Operands and result are arrays of words (``words.word_dtype``; wider formats than 64 bits have a trailing axis of
+    limbs) of any rank and size. With ``flags`` the result is (words, flags), the flags a uint8 array of
+    ``rounding.Flags`` of the shape of the elements. ElementaryError as the specification.
+    """
+    columns = broadcast(fmt, *operands)
+    shape = shape_of(fmt, columns[0])
+    if len(columns) == 1 and fmt.width <= TABLE_BITS:
+        words, raised = _TABLES.look_up(name, fmt, columns[0])
+    else:
+        flat = [column.reshape(-1, limbs(fmt)) for column in columns]
+        words, raised = _evaluate(name, fmt, flat, flags)
+        words = words.reshape(columns[0].shape)
+    return (words, raised.reshape(shape)) if flags else words
+
+
+def _evaluate(name: str, fmt: Format, columns: list[Words], flags: bool) -> tuple[Words, Any]:
+    """Words (elements, limbs) and flags (elements; of no meaning unless asked for) of columns (elements, limbs)."""
+    fast = _fast_path(name, fmt)
+    if fast is None:
+        words, raised = _specified(name, fmt, columns)
+        return words[:, 0], raised
+    words, raised, undecided = fast(name, fmt, *(column[:, 0] for column in columns), flags=flags)
+    if undecided.size:
+        some_words, some_raised = _specified(name, fmt, [column[undecided] for column in columns])
+        words[undecided] = some_words[:, 0, 0]
+        if flags:
+            raised[undecided] = some_raised
+    return words.reshape(-1, 1), raised
+
+
+def _fast_path(name: str, fmt: Format) -> Callable[..., tuple[Words, Any, Any]] | None:
+    if single.applies(name, fmt):
+        return single.evaluate_fast
+    return double_double.evaluate_double if double_double.applies(name, fmt) else None
+
+
+def share_undecided(name: str, fmt: Format, *operands: Words) -> float:
+    """The share of the elements that the fast path leaves to the specification; 1 where there is none."""
+    fast = _fast_path(name, fmt)
+    if fast is None:
+        return 1.0
+    flat = [operand.reshape(-1) for operand in operands]
+    return float(fast(name, fmt, *flat)[2].size / flat[0].size) if flat[0].size else 0.0
+
+
+def _specified(name: str, fmt: Format, columns: list[Words]) -> tuple[Words, Flags8]:
+    return _distinct(fmt, np.stack(columns, axis=1), lambda row: elementary(name, fmt, *row))
+
+
+def evaluate_complex(name: str, fmt: Format, *operands: Words, flags: bool = False) -> Any:
+    """The complex function ``name`` of ``COMPLEX_NAMES`` at every element; operands are broadcast against each other.
+
+    Operands and result have a trailing axis of two (real and imaginary words, before the limbs of formats wider than 64
+    bits). "abs" gives an array without it. With ``flags`` the result is (words, flags), the flags without it."""
+    columns = broadcast(fmt, *operands)
+    shape = shape_of(fmt, columns[0])
+    if shape[-1:] != (2,):
+        raise ValueError(f"complex words of {fmt.name} have a last axis of two, not elements of shape {shape}")
+    if name == "abs":
+        parts = np.moveaxis(columns[0], len(shape) - 1, 0)
+        return evaluate("hypot", fmt, parts[0], parts[1], flags=flags)
+    rows = np.concatenate([column.reshape(-1, 2, limbs(fmt)) for column in columns], axis=1)
+
+    def function(row: Sequence[int]) -> tuple[tuple[int, int], int]:
+        return elementary_complex(name, fmt, *zip(row[::2], row[1::2], strict=True))
+
+    words, raised = _distinct(fmt, rows, function)
+    words = words.reshape(columns[0].shape)
+    return (words, raised.reshape(shape[:-1])) if flags else words
+
+
+def _distinct(fmt: Format, rows: Words, function: Callable[[Sequence[int]], tuple[Any, int]]) -> tuple[Words, Flags8]:
+    """Words (elements, results, limbs) and flags (elements) of a function of rows (elements, operands, limbs), called
+    once for each distinct row; it returns one word, or a pair of them."""
+    count = rows.shape[0]
+    if count == 0:
+        return np.empty((0, 1, limbs(fmt)), dtype=word_dtype(fmt)), np.empty(0, dtype=np.uint8)
+    flat = np.ascontiguousarray(rows.reshape(count, -1))
+    keys = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1)
+    if flat.shape[1] == 1:
+        keys = flat.reshape(-1)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    chosen = rows[first]
+    arguments = to_ints(fmt, chosen if limbs(fmt) > 1 else chosen[..., 0]).tolist()
+    values = []
+    flags = np.empty(len(arguments), dtype=np.uint8)
+    for index, row in enumerate(arguments):
+        word, flags[index] = function(row)
+        values.append(word)
+    words = from_ints(fmt, values).reshape(len(values), -1, limbs(fmt))
+    inverse = inverse.reshape(-1)
+    return words[inverse], flags[inverse]
+
+
+class _Tables:
+    """Results of functions of one word of up to 16 bits, filled as they are asked for; the least recently used go."""
+
+    def __init__(self) -> None:
+        self._tables: OrderedDict[tuple[str, Format], tuple[Words, Flags8, NDArray[np.bool_]]] = OrderedDict()
+
+    def look_up(self, name: str, fmt: Format, operand: Words) -> tuple[Words, Flags8]:
+        key = (name, fmt)
+        if key not in self._tables:
+            size = 1 << fmt.width
+            fresh = np.zeros(size, word_dtype(fmt)), np.zeros(size, np.uint8), np.zeros(size, np.bool_)
+            self._tables[key] = fresh
+            if len(self._tables) > MAX_TABLES:
+                self._tables.popitem(last=False)
+        self._tables.move_to_end(key)
+        words, flags, known = self._tables[key]
+        wanted = np.unique(operand[~known[operand]])
+        if wanted.size:
+            found, raised = _evaluate(name, fmt, [wanted.reshape(-1, 1)], flags=True)
+            words[wanted], flags[wanted] = found[:, 0], raised
+            known[wanted] = True
+        return np.asarray(words[operand]), np.asarray(flags[operand])
+
+
+_TABLES = _Tables()

@@ -1,0 +1,88 @@
+"""Special operands of the functions of two numbers that their kernels do not get right by themselves.
+
+Each function gives conditions on the operands' values, and the word and flags that the specification has where they
+hold; later ones count before earlier ones. A signaling NaN raises INVALID besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+from tlir.floatlib.elementary.number import Number
+from tlir.floatlib.elementary.scalar import elementary
+from tlir.floatlib.format import Format
+from tlir.floatlib.rounding import round_exact
+from tlir.floatlib.soft.machine import Predicate
+
+Case = tuple[Predicate, int, int]
+
+
+def hypot(fmt: Format, x: Number, y: Number) -> list[Case]:
+    """Infinite where an operand is, a NaN beside it or not."""
+    if fmt.inf is None:
+        return []
+    infinite = x.m.either(abs(x).equals(inf), abs(y).equals(inf))
+    return [(infinite, *_result("hypot", fmt, fmt.inf, fmt.inf))]
+
+
+def atan2(fmt: Format, y: Number, x: Number) -> list[Case]:
+    """An exact zero where x is infinite, its sign that of y, which is finite."""
+    if fmt.inf is None:
+        return []
+    m = x.m
+    flat = m.both(x.equals(inf), abs(y) < inf)
+    negative = m.less(m.constant(0), y.sign)
+    cases = [(m.both(flat, m.negation(negative)), *_result("atan2", fmt, fmt.max_finite, fmt.inf))]
+    if fmt.signed:
+        cases.append((m.both(flat, negative), *_result("atan2", fmt, fmt.lowest_finite, fmt.inf)))
+    return cases
+
+
+def power(fmt: Format, x: Number, y: Number) -> list[Case]:
+    """Zeros and infinities to a power, infinite exponents, and what is 1 even beside a NaN."""
+    m = x.m
+    cases: list[Case] = []
+    words = {number: round_exact(fmt, int(number < 0), int(abs(number)), 0)[0] for number in (1, 2, 3, -2, -3)}
+    magnitude, exponent = abs(x), abs(y)
+    negative = m.less(m.constant(0), x.sign)
+    half = y * 0.5
+    odd = m.both(y.equals(y.rounded()), m.negation(half.equals(half.rounded())))
+    finite = m.both(exponent < inf, exponent > 0.0)
+    sources = [(0.0, fmt.zero(0))] if fmt.has_zero else []
+    sources += [(inf, fmt.inf)] if fmt.inf is not None else []
+    for value, word in sources:
+        for n in (2, 3, -2, -3):
+            sign = fmt.sign_mask if n % 2 and fmt.signed else 0
+            if n < 0 and not fmt.signed:
+                continue
+            here = m.both(m.both(finite, magnitude.equals(value)), y > 0.0 if n > 0 else y < 0.0)
+            turned = m.both(odd, negative)
+            here = m.both(here, turned if n % 2 else m.negation(turned))
+            base = word | sign if _exists(fmt, word | sign) else word
+            cases.append((here, *_result("power", fmt, base, words[n])))
+    one = m.either(y.equals(0.0), x.equals(1.0))
+    if fmt.inf is not None:
+        infinite = exponent.equals(inf)
+        for sign in (0, 1) if fmt.signed else (0,):
+            to = m.both(infinite, y > 0.0 if sign == 0 else y < 0.0)
+            to_word = fmt.inf | (fmt.sign_mask if sign else 0)
+            cases.append((m.both(to, magnitude > 1.0), *_result("power", fmt, words[2], to_word)))
+            if fmt.has_zero:
+                cases.append((m.both(to, magnitude < 1.0), *_result("power", fmt, fmt.zero(0), to_word)))
+        one = m.either(one, m.both(infinite, magnitude.equals(1.0)))
+    cases.append((one, words[1], 0))
+    return cases
+
+
+def _exists(fmt: Format, word: int) -> bool:
+    """Whether a word with a sign is the number that it looks like: some formats have no -0."""
+    return not fmt.is_nan(word)
+
+
+def _result(name: str, fmt: Format, *words: int) -> tuple[int, int]:
+    word, raised = elementary(name, fmt, *words)
+    return word, int(raised)
+
+
+CASES: dict[str, Callable[[Format, Number, Number], list[Case]]] = {"atan2": atan2, "hypot": hypot, "power": power}

@@ -1,0 +1,1 @@
+"""Complex elementary functions, each part correctly rounded."""

@@ -1,0 +1,91 @@
+"""The float64 kernels by name, with the bounds on their relative errors and the domains of their operands.
+
+A kernel is a function of ``elementary.number.Number`` values, and so of a machine: it runs on NumPy arrays and is
+compiled. It uses +, -, *, / and sqrt, which IEEE 754 fixes, fused multiply-add where the machine is fast at it, and
+operations that are exact; no mathematics library. So a result may depend on whether the machine has fused multiply-add,
+but never by more than the bound, which is proved for both in the docstring of each kernel. The bounds here are what is
+proved, in units of u = 2**-53, rounded up.
+"""
+
+from __future__ import annotations
+
+from tlir.floatlib.elementary.narrow import angle, arc, error, power
+from tlir.floatlib.elementary.narrow import exp as exponential
+from tlir.floatlib.elementary.narrow import log as logarithm
+from tlir.floatlib.elementary.narrow.outcome import Kernel
+from tlir.floatlib.elementary.number import Number
+from tlir.floatlib.soft.machine import Predicate
+
+MAX_PRECISION = 24
+MAX_EXPONENT = 500
+"""Operands are 0.1... * 2**e with |e| <= 502, so squares and quotients stay inside float64's range."""
+
+ULP = 2.0**-53
+LAST = 2.0**-25
+"""Half the distance between 1 and the 24-bit number below it."""
+
+
+def _positive(x: Number) -> Predicate:
+    return x > 0.0
+
+
+def _above_minus_one(x: Number) -> Predicate:
+    return x > -1.0
+
+
+def _from_one(x: Number) -> Predicate:
+    return x > 1.0 - LAST
+
+
+def _up_to_one(x: Number) -> Predicate:
+    return abs(x) < 1.0 + LAST
+
+
+def _below_one(x: Number) -> Predicate:
+    return abs(x) < 1.0
+
+
+def _has_power(x: Number, y: Number) -> Predicate:
+    """Not where x < 0 and y is no integer."""
+    m = x.m
+    real = m.both(x.equals(x), y.equals(y))
+    return m.both(real, m.either(m.negation(x < 0.0), y.equals(y.rounded())))
+
+
+UNARY: dict[str, Kernel] = {
+    "exponential": Kernel(exponential.exponential, 10 * ULP),
+    "exponential_minus_one": Kernel(exponential.exponential_minus_one, 28 * ULP),
+    "exp2": Kernel(exponential.exp2, 10 * ULP),
+    "logistic": Kernel(exponential.logistic, 12 * ULP),
+    "tanh": Kernel(exponential.tanh, 58 * ULP),
+    "sinh": Kernel(exponential.sinh, 26 * ULP),
+    "cosh": Kernel(exponential.cosh, 14 * ULP),
+    "log": Kernel(logarithm.log, 20 * ULP, _positive),
+    "log2": Kernel(logarithm.log2, 20 * ULP, _positive),
+    "log10": Kernel(logarithm.log10, 20 * ULP, _positive),
+    "log_plus_one": Kernel(logarithm.log_plus_one, 22 * ULP, _above_minus_one),
+    "asinh": Kernel(logarithm.asinh, 28 * ULP),
+    "acosh": Kernel(logarithm.acosh, 28 * ULP, _from_one, (2.0,)),
+    "atanh": Kernel(logarithm.atanh, 28 * ULP, _below_one),
+    "sine": Kernel(angle.sine, 94 * ULP, wide=angle.wide_sine),
+    "cosine": Kernel(angle.cosine, 94 * ULP, wide=angle.wide_cosine),
+    "tan": Kernel(angle.tan, 36 * ULP, wide=angle.wide_tan),
+    "asin": Kernel(arc.asin, 34 * ULP, _up_to_one),
+    "acos": Kernel(arc.acos, 16 * ULP, _up_to_one),
+    "atan": Kernel(arc.atan, 74 * ULP),
+    "erf": Kernel(error.erf, 140 * ULP),
+    "erfc": Kernel(error.erfc, 30 * ULP),
+    "rsqrt": Kernel(power.rsqrt, 4 * ULP, _positive),
+    "cbrt": Kernel(power.cbrt, 96 * ULP),
+}
+
+BINARY: dict[str, Kernel] = {
+    "atan2": Kernel(arc.atan2, 76 * ULP, fallback=(0.5, 0.5)),
+    "hypot": Kernel(power.hypot, 4 * ULP, fallback=(0.5, 0.5)),
+    "power": Kernel(power.power, 600 * power.POWER_SLOPE, _has_power, (0.5, 0.5)),
+}
+
+KERNELS = {**UNARY, **BINARY}
+
+WIDE_ERROR = 2.0**-43
+"""Of the wide kernels, all of which are within pi/2 * (2**-44 + 2 u) + 30 u."""
