@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tlir.floatlib.elementary import BINARY, NAMES, elementary, evaluate
+from tlir.floatlib.elementary import NAMES, elementary, evaluate
+from tlir.floatlib.elementary.scalar import BINARY
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.words import from_ints, to_ints
 

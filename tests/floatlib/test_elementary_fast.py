@@ -28,7 +28,7 @@ from tlir.floatlib.soft.machine import NumpyMachine
 FLOAT32 = FORMATS["float32"]
 
 FITS = {
-    f"{module.__name__.rsplit('_', 2)[1]} {name}": value
+    f"{module.__name__.rsplit('.', 1)[1]} {name}": value
     for module in (angle, arc, error, exponential, logarithm, power)
     for name, value in vars(module).items()
     if isinstance(value, Fit)
