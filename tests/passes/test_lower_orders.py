@@ -49,14 +49,15 @@ def test_sums_over_several_axes(order: str) -> None:
     same(body, [Tensor.from_numpy(builder.random.standard_normal((7, 2, 50)).astype(np.float32))])
 
 
-def softmax(rows: int, columns: int) -> tuple[Body, list[Tensor]]:
+def softmax(rows: int, columns: int, order: Accumulate | None = None) -> tuple[Body, list[Tensor]]:
     builder = Builder(np.random.default_rng(2))
     full, row = TensorType((rows, columns), F32), TensorType((rows,), F32)
     x = builder.input(full)
     most = builder.add("reduce", (x,), row, reducer="maximum", dimensions=(1,))
     back = builder.add("broadcast_in_dim", (most,), full, broadcast_dimensions=(0,))
     powers = builder.add("exponential", (builder.add("subtract", (x, back), full),), full)
-    total = builder.add("reduce", (powers,), row, reducer="add", dimensions=(1,))
+    attrs = {"accumulate": order} if order else {}
+    total = builder.add("reduce", (powers,), row, reducer="add", dimensions=(1,), **attrs)
     below = builder.add("broadcast_in_dim", (total,), full, broadcast_dimensions=(0,))
     body = builder.body([builder.add("divide", (powers, below), full)])
     return body, [random_tensor(builder.random, full)]
@@ -74,6 +75,15 @@ def test_softmax_is_one_kernel_that_computes_each_exponential_once() -> None:
     loads = [s for s in launch.kernel.body.walk() if isinstance(s, Load) and s.buffer.role == "input"]
     assert len(loads) == 2  # once for the maximum, once for the exponential
     assert [v.extent for v in launch.kernel.space] == [70]
+
+
+@pytest.mark.parametrize("columns", [8, 11, 12])
+@pytest.mark.parametrize("order", ["blocked", "pairwise"])
+def test_a_softmax_in_another_order_is_one_kernel_too(columns: int, order: str) -> None:
+    accumulate = Accumulate(order=order, block=4 if order == "blocked" else 0)
+    (launch,) = launches(same(*softmax(70, columns, accumulate)))
+    applied = [getattr(statement, "op", "") for statement in launch.kernel.body.walk()]
+    assert applied.count("exponential") == 1
 
 
 def test_layer_norm_is_one_kernel() -> None:
@@ -106,6 +116,20 @@ def test_a_product_written_as_broadcast_and_sum_never_holds_the_products() -> No
     body = builder.body([total])
     (launch,) = launches(same(body, [random_tensor(builder.random, left), random_tensor(builder.random, right)]))
     assert max(buffer.size for buffer in launch.kernel.buffers) == 30
+
+
+def test_a_contraction_reads_what_it_reads_at_affine_offsets() -> None:
+    """Heads joined by a reshape after a transpose: the transposed array is written as one, not read in pieces."""
+    builder = Builder(np.random.default_rng(8))
+    x, w = builder.input(TensorType((2, 4, 5, 3), F32)), builder.input(TensorType((12, 7), F32))
+    turned = builder.add("transpose", (x,), TensorType((2, 5, 4, 3), F32), permutation=(0, 2, 1, 3))
+    joined = builder.add("reshape", (turned,), TensorType((2, 5, 12), F32))
+    attrs = {"lhs_batching_dimensions": (), "rhs_batching_dimensions": ()}
+    summed = {"lhs_contracting_dimensions": (2,), "rhs_contracting_dimensions": (0,)}
+    body = builder.body([builder.add("dot_general", (joined, w), TensorType((2, 5, 7), F32), **attrs, **summed)])
+    program = same(body, [random_tensor(builder.random, type) for type in body.input_types])
+    kernels = [step.kernel for step in program.steps if isinstance(step, Launch)]
+    assert [as_contraction(kernel) is not None for kernel in kernels] == [False, True]
 
 
 def test_a_value_needed_often_is_computed_once() -> None:

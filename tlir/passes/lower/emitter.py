@@ -527,6 +527,17 @@ class Row:
     shape: tuple[int, ...] = ()
     filling: tuple[Scope, ...] = ()
 
+    def fill(self, emitter: Emitter, frame: Frame, ref: Ref, fixed: dict[int, Index]) -> None:
+        """Compute the whole row now, in a loop of its own."""
+        type = frame.type(ref)
+        inner = [axis for axis in range(type.rank) if axis not in fixed]
+
+        def element(indices: Place) -> None:
+            by_axis = fixed | dict(zip(inner, indices, strict=True))
+            emitter.element(frame, ref, tuple(by_axis[axis] for axis in range(type.rank)))
+
+        emitter.each([type.shape[axis] for axis in inner], element)
+
     def keep(self, emitter: Emitter, type: TensorType, place: Place, value: Value) -> None:
         """Store what was computed, if this is a loop over whole axes and the first one."""
         if self.buffer is not None or any(scope.barrier for scope in emitter.current.chain()):
@@ -570,7 +581,7 @@ def split_place(
     place: Place, shape: Sequence[int], outer: frozenset[Variable]
 ) -> tuple[dict[int, Index], list[int] | None]:
     """The axes at which an index depends on nothing but ``outer``, and the others; None instead of these where one of
-    them is not a variable of its own that runs over the whole axis."""
+    them does not run over its whole axis by variables of its own, each place once."""
     fixed: dict[int, Index] = {}
     inner: list[int] = []
     seen: set[Variable] = set()
@@ -578,12 +589,24 @@ def split_place(
         if index.variables() <= outer and not index.values():
             fixed[axis] = index
             continue
-        atom = index.terms[0][1] if len(index.terms) == 1 and index.terms[0][0] == 1 else None
-        if not isinstance(atom, Variable) or index.constant or atom.extent != shape[axis] or atom in seen:
+        own = _counting(index, shape[axis])
+        if own is None or own & seen:
             return fixed, None
-        seen.add(atom)
+        seen |= own
         inner.append(axis)
     return fixed, inner
+
+
+def _counting(index: Index, size: int) -> set[Variable] | None:
+    """The variables of an index that takes each value from 0 to ``size - 1`` once; None for any other index."""
+    found: set[Variable] = set()
+    weight = 1
+    for coefficient, atom in sorted(index.terms, key=lambda term: term[0]):
+        if not isinstance(atom, Variable) or coefficient != weight:
+            return None
+        found.add(atom)
+        weight *= atom.extent
+    return found if not index.constant and weight == size else None
 
 
 def _name(ref: Ref) -> str:

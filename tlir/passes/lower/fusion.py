@@ -8,11 +8,13 @@ the kernel is then written again without that value (``Split``).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import cast
 
 from tlir.ir.graph import Body, Node, Ref
-from tlir.kernel.index import Index, Variable, flatten
+from tlir.kernel.index import Index, Variable, flatten, variable
 from tlir.kernel.ir import Kernel, Value
 from tlir.passes.lower.control import COUNTED, emit_loop, recurrence, result_groups
 from tlir.passes.lower.costs import CHEAP, HEAVY, Costs, own_cost
@@ -90,6 +92,16 @@ class Fusion:
                     waiting.append(operand)
         return below
 
+    def _is_affine(self, ref: Ref) -> bool:
+        """Whether a view reads the array below it at an offset that is a sum of multiples of its own indices."""
+        probe = _Probe(ref, tuple(variable(Variable(k, n)) for k, n in enumerate(self.body.type_of(ref).shape)))
+        while (node := self.body.nodes[probe.ref.node]).op in _VIEWS:
+            if not node.type.size:
+                return True
+            self.computes[node.op](cast(Emitter, probe), Frame(self.body), node, 0, probe.place)
+        offset = flatten(probe.place, self.body.type_of(probe.ref).shape)
+        return all(isinstance(atom, Variable) for _, atom in offset.terms)
+
     def _factor(self, ref: Ref) -> Ref | None:
         """What has to be an array for a contraction to read this operand as it reads an array; None if it does."""
         node = self.body.nodes[ref.node]
@@ -123,6 +135,7 @@ class Fusion:
                 self.stored |= {Ref(node.id, k) for k in range(len(node.types))}
             if node.op in _FACTORS:
                 self.store(ref for operand in node.inputs if (ref := self._factor(operand)) is not None)
+                self.store(operand for operand in node.inputs if not self._is_affine(operand))
         arrays = {Ref(node.id) for node in body.nodes if node.op in ("input", "constant")}
         self.stored |= self._too_deep(arrays)
         self.costs.update(self.stored | arrays)
@@ -237,13 +250,13 @@ class Fusion:
 
     def _together(self, refs: list[Ref], byproducts: frozenset[Ref]) -> Emitter:
         """A kernel that fills all of these, ``byproducts`` where they are computed anyway."""
-        rows: list[Ref] = []
+        rows: list[KeptRow] = []
         first: Anchored = []
         while True:
             try:
                 return self._written(refs, byproducts, rows, first)
             except Keep as keep:
-                rows.append(keep.ref)
+                rows.append(keep.row)
                 first = keep.first
 
     def _emitted(self, ref: Ref) -> Emitter:
@@ -282,7 +295,7 @@ class Fusion:
         try:
             self._review(emitter, Anchors(self.below_views, self._between), (), [])
         except Keep as keep:
-            raise Split(keep.ref) from keep
+            raise Split(keep.row.ref) from keep
 
     def _frame(self, own: Collection[Ref] = ()) -> Frame:
         """The body with arrays read from buffers, all but those that the kernel fills."""
@@ -292,7 +305,7 @@ class Fusion:
         type = self.body.type_of(ref)
         return emitter.load(emitter.input(ref, type), flatten(place, type.shape))
 
-    def _written(self, refs: list[Ref], byproducts: frozenset[Ref], rows: list[Ref], first: Anchored) -> Emitter:
+    def _written(self, refs: list[Ref], byproducts: frozenset[Ref], rows: list[KeptRow], first: Anchored) -> Emitter:
         frame = self._frame({*refs, *byproducts})
         shape = self.body.type_of(refs[0]).shape
         emitter, anchors = self._emitter(byproducts)
@@ -307,10 +320,14 @@ class Fusion:
             emitter, anchors = self._emitter(byproducts)
             counted = iter(emitter.space([shape[axis] for axis in axes]))
             anchors.space = frozenset(emitter.root.variables)
-            emitter.rows = {row: Row(anchors.space) for row in rows}
-            # reductions in the order of the graph, so that what one keeps is there for the next
-            for anchor, at in sorted(first, key=lambda item: item[0]):
-                emitter.element(frame, anchor, at)
+            emitter.rows = {row.ref: Row(anchors.space) for row in rows}
+            # reductions and rows in the order of the graph, so that what one keeps is there for the next
+            before: list[tuple[Ref, Place | KeptRow]] = [*first, *((row.ref, row) for row in rows)]
+            for anchor, at in sorted(before, key=lambda item: item[0]):
+                if isinstance(at, tuple):
+                    emitter.element(frame, anchor, at)
+                elif at.fixed is not None:
+                    emitter.rows[anchor].fill(emitter, frame, anchor, dict(at.fixed))
             fixed = {axis: next(counted) for axis in axes}
             self._fill(emitter, frame, refs, fixed, tuple(a for a in range(len(shape)) if a not in axes))
         emitter.anchored = bool(anchors.found)
@@ -345,16 +362,17 @@ class Fusion:
         else:
             step(())
 
-    def _review(self, emitter: Emitter, anchors: Anchors, own: Collection[Ref], rows: list[Ref]) -> None:
+    def _review(self, emitter: Emitter, anchors: Anchors, own: Collection[Ref], rows: list[KeptRow]) -> None:
         """Find what the kernel computes more often than there are elements: the last such value in the graph's order
         becomes an array, or is kept in a local buffer where whole rows are at hand."""
         emissions: dict[Ref, list[Emission]] = {}
         for emission in emitter.emissions:
             emissions.setdefault(emission.ref, []).append(emission)
         costs = self._costs(emissions)
+        kept = {row.ref for row in rows}
         for ref in sorted(emissions, reverse=True):
             op = self.body.nodes[ref.node].op
-            if ref in own or not costs[ref] or op in _VIEWS or ref in rows:
+            if ref in own or not costs[ref] or op in _VIEWS or ref in kept:
                 continue
             counts = [prod(v.extent for v in e.scope.all_variables()) for e in emissions[ref]]
             size = self.body.type_of(ref).size
@@ -362,8 +380,9 @@ class Fusion:
                 continue
             if costs[ref] <= CHEAP and (op == "convert" or not anchors.kinds or sum(counts) <= LOOPS * size):
                 continue
-            if max(counts) <= size and self._keepable(emissions[ref], anchors.space):
-                raise Keep(ref, anchors.found)
+            row = self._row(emissions[ref], anchors.space)
+            if row is not None and prod(v.extent for v in anchors.space) <= size:
+                raise Keep(row, anchors.found)
             raise Split(ref)
 
     def _costs(self, emissions: Mapping[Ref, list[Emission]]) -> dict[Ref, int]:
@@ -380,23 +399,41 @@ class Fusion:
             costs[ref] = max(here[ref, emission.scope] for emission in emissions[ref])
         return costs
 
-    def _keepable(self, emissions: list[Emission], space: frozenset[Variable]) -> bool:
-        shape = self.body.type_of(emissions[0].ref).shape
+    def _row(self, emissions: list[Emission], space: frozenset[Variable]) -> KeptRow | None:
+        """How a local buffer can hold what one iteration of the space needs of a value; None if none can."""
+        ref = emissions[0].ref
+        shape = self.body.type_of(ref).shape
+        inner: set[int] = set()
         for emission in emissions:
-            _, inner = split_place(emission.place, shape, space)
-            if not inner or prod(shape[axis] for axis in inner) > ROW_ELEMENTS:
-                return False
+            if any(index.values() for index in emission.place):
+                return None
             if any(scope.barrier for scope in emission.scope.chain()):
-                return False
-        return True
+                return None
+            inner |= {axis for axis, index in enumerate(emission.place) if not index.variables() <= space}
+        fixed = {axis: index for axis, index in enumerate(emissions[0].place) if axis not in inner}
+        alike = all(emission.place[axis] == index for emission in emissions for axis, index in fixed.items())
+        if not alike or not inner or prod(shape[axis] for axis in inner) > ROW_ELEMENTS:
+            return None
+        # one of its loops may fill the row on the way, if each runs over all of it
+        on_the_way = all(split_place(emission.place, shape, space)[1] for emission in emissions)
+        return KeptRow(ref, None if on_the_way else fixed)
+
+
+@dataclass(frozen=True)
+class KeptRow:
+    """A value whose row is kept in a local buffer; ``fixed`` are the indices that say which row it is, where a loop of
+    its own is to fill it."""
+
+    ref: Ref
+    fixed: Mapping[int, Index] | None
 
 
 class Keep(Exception):
-    """``ref`` is computed in more than one inner loop: a local buffer is to hold its row."""
+    """A value is computed in more than one inner loop: a local buffer is to hold its row."""
 
-    def __init__(self, ref: Ref, first: Anchored) -> None:
-        super().__init__(ref)
-        self.ref, self.first = ref, first
+    def __init__(self, row: KeptRow, first: Anchored) -> None:
+        super().__init__(row.ref)
+        self.row, self.first = row, first
 
 
 _VIEWS = frozenset({"broadcast_in_dim", "reshape", "transpose", "slice", "reverse"})
@@ -404,6 +441,17 @@ _VIEWS = frozenset({"broadcast_in_dim", "reshape", "transpose", "slice", "revers
 
 _FACTORS = frozenset({"dot_general", "convolution", "reduce_window"})
 """Operations that read each element of an operand many times."""
+
+
+class _Probe:
+    """Stands in for an emitter where a view is asked what it reads."""
+
+    def __init__(self, ref: Ref, place: Place) -> None:
+        self.ref, self.place = ref, place
+
+    def element(self, frame: Frame, ref: Ref, place: Place) -> Value:
+        self.ref, self.place = ref, place
+        return Value(0, frame.type(ref).dtype)
 
 
 def enough_rows(rows: int, elements: int) -> bool:
