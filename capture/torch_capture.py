@@ -142,12 +142,17 @@ def bits_of(dtype: str) -> int:
     return 1 if dtype == "bool" else TORCH_DTYPES[_PARTS.get(dtype, dtype)].itemsize * 8
 
 
-def _words(tensor: torch.Tensor) -> bytes:
-    """The words of a tensor, row-major, little-endian, each rounded up to whole bytes."""
+def _memory(tensor: torch.Tensor) -> memoryview:
+    """The words of a tensor, row-major, little-endian, each rounded up to whole bytes: its own memory where they lie
+    there like this."""
     plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
     if plain.numel() == 1:  # "contiguous" whatever its stride, which a view of other bits does not take
         plain = plain.as_strided([1], [1])
-    return plain.view(torch.uint8).numpy().tobytes() if plain.numel() else b""
+    return memoryview(plain.view(torch.uint8).numpy() if plain.numel() else b"")
+
+
+def _words(tensor: torch.Tensor) -> bytes:
+    return _memory(tensor).tobytes()
 
 
 def tensor_json(tensor: torch.Tensor) -> dict[str, Any]:
@@ -160,6 +165,24 @@ def tensor_json(tensor: torch.Tensor) -> dict[str, Any]:
         words = (int.from_bytes(data[k : k + size], "little") for k in range(0, len(data), size))
         return result | {"words": " ".join(f"{word:0{digits}x}" for word in words)}
     return result | {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def _held(tensor: torch.Tensor) -> dict[str, Any]:
+    """Stands for a large tensor until it is known whether its words go into the artifact or into a file beside it."""
+    return {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "held": tensor}
+
+
+def _in_full(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Nodes with the words of all constants, those of regions too."""
+    found = []
+    for node in nodes:
+        value = node.get("attrs", {}).get("value")
+        if isinstance(value, dict) and "held" in value:
+            node = {**node, "attrs": {**node["attrs"], "value": tensor_json(value["held"])}}
+        if "regions" in node:
+            node = {**node, "regions": [{**body, "nodes": _in_full(body["nodes"])} for body in node["regions"]]}
+        found.append(node)
+    return found
 
 
 # ---- the graph that is being written --------------------------------------------------------------------------------
@@ -260,8 +283,8 @@ class Writer:
 
     def constant(self, tensor: torch.Tensor, name: str | None = None) -> Value:
         """A constant node; the same words under the same name are written once, with the source of the first use."""
-        data = tensor_json(tensor)
-        content = data["words"] if "words" in data else hashlib.sha256(data["base64"].encode()).digest()
+        data = _held(tensor) if tensor.nbytes > EXTERNAL_BYTES else tensor_json(tensor)
+        content = data["words"] if "words" in data else hashlib.sha256(_memory(tensor)).digest()
         key = (name, data["dtype"], tuple(tensor.shape), content)
         if key not in self._constants:
             self._constants[key] = self.emit("constant", (), tensor.shape, data["dtype"], value=data)
@@ -461,11 +484,8 @@ def rule(*operators: str) -> Callable[[Rule], Rule]:
 
 _UNARY = {
     "exp": "exponential",
-    "exp2": "exp2",
     "expm1": "exponential_minus_one",
     "log": "log",
-    "log2": "log2",
-    "log10": "log10",
     "log1p": "log_plus_one",
     "sigmoid": "logistic",
     "tanh": "tanh",
@@ -488,17 +508,18 @@ _UNARY = {
     "sqrt": "sqrt",
     "rsqrt": "rsqrt",
 }
-_REAL_ONLY = ("exp2", "log2", "log10", "erf", "erfc", "erfinv", "lgamma", "digamma")
+_REAL_ONLY = ("erf", "erfc", "erfinv", "lgamma", "digamma")
 
 
-_BASES = {"exp2": 2.0, "log2": 2.0, "log10": 10.0}
-
-
-def _of_base(w: Writer, aten: str, value: Value) -> Value:
-    """A power or logarithm of a complex number by the natural one: exp(z log 2), and log(z) / log of the base."""
-    if aten == "exp2":
+@rule("exp2.default", "log2.default", "log10.default")
+def _of_base(w: Writer, a: Any) -> Value:
+    """Of a complex number by the natural function: exp(z log 2), and log(z) / log of the base."""
+    value = w.convert(a.self, w.out[0][1])
+    if value.kind != "complex":
+        return w.op(a.operator, value)
+    if a.operator == "exp2":
         return w.op("exponential", _scaled_parts(w, "multiply", value, math.log(2.0)))
-    base = torch.tensor(_BASES[aten], dtype=TORCH_DTYPES[_PARTS[value.dtype]])
+    base = torch.tensor(10.0 if a.operator == "log10" else 2.0, dtype=TORCH_DTYPES[_PARTS[value.dtype]])
     return _scaled_parts(w, "divide", w.op("log", value), float(base.log()))
 
 
@@ -512,8 +533,6 @@ def _unary(aten: str, op: str) -> None:
     @rule(f"{aten}.default")
     def write(w: Writer, a: Any) -> Value:
         value = w.convert(a.self, w.out[0][1])
-        if value.kind == "complex" and aten in _BASES:
-            return _of_base(w, aten, value)
         if value.kind == "complex" and aten in _REAL_ONLY:
             raise _Refused("the function is defined for real numbers only")
         return w.op(op, value)
@@ -5646,7 +5665,6 @@ def _of_program(
 # ---- export ---------------------------------------------------------------------------------------------------------
 
 
-@_rare_collections()
 def export(
     fn: Callable[..., Any],
     *args: Any,
@@ -5682,6 +5700,37 @@ def export(
     Raises UnsupportedError with every operator that has no operation, and CaptureError where the function itself
     fails or an argument cannot be captured.
     """
+    options = {"name": name, "trace": trace, "compile": compile, "dynamic_shapes": dynamic_shapes}
+    artifact = _captured(fn, args, kwargs, **options, sizes=sizes, tracer=tracer)
+    return {**artifact, "nodes": _in_full(artifact["nodes"])}
+
+
+def write(path: str | os.PathLike[str], fn: Callable[..., Any], /, *args: Any, **options: Any) -> int:
+    """Export and save: the file that ``save`` writes, but constants of more than 1 MiB go from their tensors to the
+    ``.safetensors`` file without a copy of them in between. Options and errors are those of ``export``; the result is
+    the number of nodes."""
+    names = ("name", "trace", "compile", "dynamic_shapes", "sizes", "tracer")
+    own: dict[str, Any] = {"name": None, "trace": False, "compile": False, "dynamic_shapes": None, "sizes": None}
+    own |= {"tracer": None} | {key: options.pop(key) for key in names if key in options}
+    artifact = _captured(fn, args, options, **own)
+    save(artifact, path)
+    return len(artifact["nodes"])
+
+
+@_rare_collections()
+def _captured(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    name: str | None,
+    trace: bool,
+    compile: bool,
+    dynamic_shapes: Any,
+    sizes: Mapping[str, int] | None,
+    tracer: str | None,
+) -> dict[str, Any]:
+    """What ``export`` says, with large constants as ``_held`` describes them."""
     if tracer is not None and tracer not in TRACERS:
         raise CaptureError(f"the tracer is {' or '.join(TRACERS)}, not {tracer}")
     leaves: list[_Leaf] = []
@@ -5911,7 +5960,7 @@ class _Moved:
     name: str
     dtype: str
     shape: list[int]
-    data: bytes
+    data: bytes | memoryview
 
 
 def _externalised(artifact: dict[str, Any], file: str) -> tuple[dict[str, Any], list[_Moved]]:
@@ -5920,22 +5969,25 @@ def _externalised(artifact: dict[str, Any], file: str) -> tuple[dict[str, Any], 
     nodes = []
     for node in artifact["nodes"]:
         value = node.get("attrs", {}).get("value") if node["op"] == "constant" else None
-        if value and len(value.get("base64", "")) * 3 // 4 > EXTERNAL_BYTES:
+        data: bytes | memoryview = b""
+        if value and "held" in value:
+            data = _memory(value["held"])
+        elif value and len(value.get("base64", "")) * 3 // 4 > EXTERNAL_BYTES:
             data = base64.b64decode(value["base64"])
-            if len(data) > EXTERNAL_BYTES:
-                name = node.get("name") or f"constant{node['id']}"
-                if any(name == other.name for other in moved):
-                    name = f"{name}.{node['id']}"
-                moved.append(_Moved(name, value["dtype"], value["shape"], data))
-                described = {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": name}
-                node = {**node, "attrs": {**node["attrs"], "value": described}}
+        if len(data) > EXTERNAL_BYTES:
+            name = node.get("name") or f"constant{node['id']}"
+            if any(name == other.name for other in moved):
+                name = f"{name}.{node['id']}"
+            moved.append(_Moved(name, value["dtype"], value["shape"], data))
+            described = {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": name}
+            node = {**node, "attrs": {**node["attrs"], "value": described}}
         nodes.append(node)
-    return {**artifact, "nodes": nodes}, moved
+    return {**artifact, "nodes": _in_full(nodes)}, moved
 
 
-def _safetensors(tensors: Sequence[_Moved]) -> bytes:
-    """A .safetensors file: the length of the header, the header in JSON padded to 8 bytes, and the data, large words
-    first so that every tensor is aligned."""
+def _safetensors(tensors: Sequence[_Moved]) -> list[bytes | memoryview]:
+    """The parts of a .safetensors file: the length of the header, the header in JSON padded to 8 bytes, and the data,
+    large words first so that every tensor is aligned."""
     header: dict[str, Any] = {}
     offset = 0
     ordered = sorted(tensors, key=lambda tensor: (-bits_of(tensor.dtype), tensor.name))
@@ -5945,15 +5997,16 @@ def _safetensors(tensors: Sequence[_Moved]) -> bytes:
         offset += len(tensor.data)
     text = json.dumps(header, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    return b"".join([struct.pack("<Q", len(text)), text, *(tensor.data for tensor in ordered)])
+    return [struct.pack("<Q", len(text)), text, *(tensor.data for tensor in ordered)]
 
 
-def _replace(path: str, data: bytes) -> None:
+def _replace(path: str, parts: Sequence[bytes | memoryview]) -> None:
     """Write a whole file, or leave what was there."""
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".tlir-")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
+            for part in parts:
+                file.write(part)
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
@@ -5971,11 +6024,13 @@ def save(artifact: dict[str, Any], path: str | os.PathLike[str]) -> None:
     file = (stem[:-5] if stem.endswith(".json") else stem) + ".safetensors"
     document, moved = _externalised(artifact, file)
     if moved:
-        data = _safetensors(moved)
-        external = {file: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}}
+        parts, whole = _safetensors(moved), hashlib.sha256()
+        for part in parts:
+            whole.update(part)
+        external = {file: {"sha256": whole.hexdigest(), "size": sum(map(len, parts))}}
         document = {**document, "external": external, "version": 3}
-        _replace(os.path.join(os.path.dirname(os.path.abspath(target)), file), data)
-    _replace(target, dumps(document).encode("utf-8"))
+        _replace(os.path.join(os.path.dirname(os.path.abspath(target)), file), parts)
+    _replace(target, [dumps(document).encode("utf-8")])
 
 
 # ---- command line ---------------------------------------------------------------------------------------------------
@@ -6381,8 +6436,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         call["dynamic_shapes"] = _load(options.dynamic_shapes) if options.dynamic_shapes else None
         call["sizes"] = dict(map(_named_size, options.size))
         call["tracer"] = options.tracer
-        artifact = export(fn, *args, name=options.name, trace=options.trace, compile=options.compile, **call)
-        save(artifact, options.output)
+        call |= {"name": options.name, "trace": options.trace, "compile": options.compile}
+        count = write(options.output, fn, *args, **call)
     except UnsupportedError as error:
         print(f"error: {error}", file=sys.stderr)
         return 4
@@ -6392,7 +6447,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"error: {options.output}: {error.strerror or error}", file=sys.stderr)
         return 2
-    print(f"{options.output}: {len(artifact['nodes'])} nodes")
+    print(f"{options.output}: {count} nodes")
     return 0
 
 

@@ -151,3 +151,15 @@ UNSET: dict[str, Callable[[torch.Tensor], Any]] = {
 def test_memory_that_is_read_before_it_is_written_is_refused(name: str) -> None:
     with pytest.raises(capture.UnsupportedError, match="whatever was in memory"):
         capture.export(UNSET[name], torch.ones(3))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_fractional_pooling(count: int) -> None:
+    image = torch.randn(2, 2, *[7, 6, 5][:count], generator=GENERATOR)
+    samples = torch.rand(2, 2, count, generator=GENERATOR)
+    pool = functional.fractional_max_pool2d if count == 2 else functional.fractional_max_pool3d
+
+    def fn(x: torch.Tensor, u: torch.Tensor) -> Any:
+        return pool(x, 2, output_size=(4, 3, 3)[:count], return_indices=True, _random_samples=u)
+
+    assert distances(captured(fn, image, samples)) == [0, 0]

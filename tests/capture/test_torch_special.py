@@ -152,3 +152,29 @@ def test_a_wrong_degree_is_found() -> None:
     wrong = special.legendre_polynomial_p(x, n + 1).double()
     with pytest.raises(AssertionError):
         torch.testing.assert_close(torch.from_numpy(_floats(graph)), wrong, rtol=2e-5, atol=2e-5)
+
+
+COMPLEX: dict[str, Callable[[torch.Tensor], Any]] = {
+    "exp2": torch.exp2,
+    "log2": torch.log2,
+    "log10": torch.log10,
+    "silu": torch.nn.functional.silu,
+    "lerp": lambda z: torch.lerp(z, z.flip(0) * 1j, 0.75),
+    "lerp near": lambda z: torch.lerp(z, z.flip(0) * 1j, 0.25),
+    "var": lambda z: torch.var(z),
+    "logsumexp": lambda z: torch.logsumexp(z, 0),
+    "logcumsumexp": lambda z: torch.logcumsumexp(z * 4, 0),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_numbers(name: str) -> None:
+    z = torch.complex(torch.tensor([0.5, -1.5, 2.0, 0.1]), torch.tensor([1.0, -0.25, 3.0, 0.0]))
+    graph = captured(COMPLEX[name], z)
+    from tlir.backends.reference import evaluate
+
+    (result,) = evaluate(graph.body, graph.samples[0].inputs)
+    expected = COMPLEX[name](z)
+    words = "<c8" if expected.dtype.is_complex else "<f4"
+    mine = torch.from_numpy(result.words.view(words).astype("<c16")).reshape(expected.shape)
+    torch.testing.assert_close(mine, expected.to(torch.complex128), rtol=4e-6, atol=1e-6)
