@@ -148,6 +148,44 @@ def _words(array: Any) -> np.ndarray:
     return words.astype(f"<u{width}", copy=False)
 
 
+class _Large(dict[str, Any]):
+    """A tensor as an artifact has it, whose base64 text is made anew each time that it is read: of large tensors the
+    words are kept as they are, which for an array of JAX or NumPy is no copy."""
+
+    def __init__(self, described: Mapping[str, Any], words: np.ndarray) -> None:
+        super().__init__(described, base64="")
+        self.array = words
+
+    def __getitem__(self, key: str) -> Any:
+        return base64.b64encode(self.array).decode("ascii") if key == "base64" else super().__getitem__(key)
+
+    def __iter__(self) -> Iterator[str]:  # of its own, so that dict(…) and {**…} read through __getitem__
+        return iter(list(super().keys()))
+
+    def get(self, key: str, default: Any = None) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def items(self) -> Any:
+        return [(key, self[key]) for key in self]
+
+    def values(self) -> Any:
+        return [self[key] for key in self]
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self.items())
+
+    def __eq__(self, other: object) -> bool:
+        return self.copy() == (other.copy() if isinstance(other, _Large) else other)
+
+    def __reduce__(self) -> Any:
+        return dict, (self.items(),)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def tensor(array: Any) -> dict[str, Any]:
     """The tensor of an artifact that holds exactly the words of ``array``."""
     array = np.asarray(array)
@@ -156,7 +194,9 @@ def tensor(array: Any) -> dict[str, Any]:
     if words.size <= MAX_HEX_WORDS:
         digits = (_BITS[name] + 3) // 4
         return described | {"words": " ".join(f"{int(word):0{digits}x}" for word in words)}
-    return described | {"base64": base64.b64encode(words.tobytes()).decode("ascii")}
+    if words.nbytes > EXTERNAL_BYTES:
+        return _Large(described, words)
+    return described | {"base64": base64.b64encode(words).decode("ascii")}
 
 
 # ---- places in the user's source ------------------------------------------------------------------------------------
@@ -313,11 +353,11 @@ def _result_tree(shapes: Any) -> Any:
 _NOTHING = object()
 
 
-def _argument_array(leaf: Any, name: str) -> np.ndarray:
+def _argument_array(leaf: Any, name: str) -> Any:
     """The argument as JAX takes it. CaptureError for what is no array; a warning where 64-bit values lose digits."""
     named = f"the argument {name}" if name else "an argument"
     if _is_key(leaf):
-        return np.asarray(jax.random.key_data(leaf))
+        return jax.random.key_data(leaf)
     hint = f"bind it before the capture, for instance with functools.partial(f, {name.partition('[')[0]}=…)"
     if not isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic, jax.Array)) and not hasattr(
         leaf, "__jax_array__"
@@ -326,11 +366,11 @@ def _argument_array(leaf: Any, name: str) -> np.ndarray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            taken = np.asarray(jax.numpy.asarray(leaf))
+            taken = jax.numpy.asarray(leaf)
     except (TypeError, OverflowError) as error:
         raise CaptureError(f"{named}: {str(error).splitlines()[0]}") from None
     if isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype != taken.dtype and leaf.dtype.kind in "iufc":
-        back = taken.astype(leaf.dtype)
+        back = np.asarray(taken).astype(leaf.dtype)
         if not np.array_equal(back, leaf, equal_nan=leaf.dtype.kind in "fc"):
             warnings.warn(
                 f"{named} is {leaf.dtype} and is rounded to {taken.dtype}, because JAX's 64-bit mode is off",
@@ -560,12 +600,14 @@ ALIASES = frozenset(f"{_ALIASES} random_wrap random_unwrap random_clone".split()
 
 @dataclasses.dataclass
 class Value:
-    """One value of the program: its type, and its data and name where it is a constant."""
+    """One value of the program: its type, and its data and name where it is a constant; ``original`` is the array of
+    JAX that the data is of."""
 
     shape: tuple[int, ...]
     dtype: Any
     data: Any = None
     name: str | None = None
+    original: Any = None
 
 
 @dataclasses.dataclass
@@ -710,7 +752,8 @@ class Program:
         if array.dtype != dtype:  # a Python number
             array = np.array(original, dtype)
         name = None if literal or self._names is None else self._names.find(original, array)
-        self.values.append(Value(array.shape, array.dtype, array, name))
+        same = isinstance(original, jax.Array) and original.dtype == dtype
+        self.values.append(Value(array.shape, array.dtype, array, name, original if same else None))
         return len(self.values) - 1
 
     def _inline(
@@ -860,7 +903,10 @@ class Builder:
     def constant(self, array: np.ndarray, name: str | None = None) -> int:
         """The node of a constant; equal words of equal type and name share one."""
         described = tensor(array)
-        words = described.get("words", described.get("base64"))
+        if isinstance(described, _Large):
+            words = hashlib.sha256(described.array).hexdigest()
+        else:
+            words = described.get("words", described.get("base64"))
         key = described["dtype"], tuple(described["shape"]), words, name
         if key not in self._constants:
             ref = self.emit("constant", [], described["shape"], described["dtype"], name, value=described)
@@ -1281,10 +1327,6 @@ def _tie(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]
 _XLA_WINDOW = 32
 """Elements that XLA's CPU compiler sums one by one before it starts a new partial sum."""
 
-_WINDOWED_BITS = 16
-"""Sums in formats of up to so many bits are written in XLA's windows, because their words depend on it much more than
-the tolerance of a comparison allows; wider formats declare the default order."""
-
 
 def _reduce(b: Builder, operand: int, axes: Sequence[int], reducer: str, **attrs: Any) -> int:
     kept = [size for axis, size in enumerate(b.shape(operand)) if axis not in axes]
@@ -1292,9 +1334,10 @@ def _reduce(b: Builder, operand: int, axes: Sequence[int], reducer: str, **attrs
 
 
 def _reduce_in_windows(b: Builder, operand: int, axes: Sequence[int], reducer: str) -> int:
-    """A sum or product in a format of at most 16 bits, as XLA's CPU compiler evaluates it: every partial result is
-    rounded to that format, in windows of 32 along each axis (the axis padded evenly at both ends with the identity),
-    and the windows' results likewise, until at most 32 are left."""
+    """A sum or product as XLA's CPU compiler evaluates it: in windows of 32 along each axis (the axis padded evenly at
+    both ends with the identity), and the windows' results likewise, until at most 32 are left. Every partial result is
+    rounded to the format, so that formats of 16 bits depend on it much, and long sums in all of them. Where XLA makes
+    a vector of what is summed it may still add the 32 of a window in another order."""
     shape = b.shape(operand)
     if all(shape[axis] <= _XLA_WINDOW for axis in axes):
         return _reduce(b, operand, axes, reducer)
@@ -1328,7 +1371,7 @@ def _reduce_axes(b: Builder, operand: int, axes: Sequence[int], reducer: str) ->
     axes, dtype = [int(axis) for axis in axes], b.dtype(operand)
     if not axes:
         return operand
-    if reducer in ("add", "multiply") and _kind(dtype) == "float" and _BITS[dtype] <= _WINDOWED_BITS:
+    if reducer in ("add", "multiply") and _kind(dtype) in ("float", "complex"):
         return _reduce_in_windows(b, operand, axes, reducer)
     return _reduce(b, operand, axes, reducer)
 
@@ -1819,7 +1862,6 @@ def _cumulative_rule(reducer: str) -> Rule:
         if _kind(dtype) == "complex" and reducer in _ORDERED:
             return Expansion(_running(_ORDERED[reducer], axis, reverse))
         rounds = reducer in ("add", "multiply") and _kind(dtype) in ("float", "complex")
-        rounds = rounds and (_kind(dtype) == "complex" or _BITS[dtype] <= _WINDOWED_BITS)
         return [(_cumulative_in_tiles if rounds else _cumulative)(b, ins[0], axis, reducer, reverse)]
 
     return rule
@@ -2470,15 +2512,25 @@ def _evaluate(program: Program, inputs: Sequence[Any], everything: bool) -> dict
     An operand that JAX would broadcast inside the equation is broadcast before it: given a broadcast scalar, XLA turns
     a division into a multiplication by the reciprocal, which is not what the equation says.
     """
-    values: dict[int, Any] = {k: entry.data for k, entry in enumerate(program.values) if entry.data is not None}
+    values: dict[int, Any] = {
+        k: entry.data if entry.original is None else entry.original
+        for k, entry in enumerate(program.values)
+        if entry.data is not None
+    }
     values.update((value, jax.numpy.asarray(array)) for value, array in zip(program.inputs, inputs, strict=True))
-    for step in program.steps if everything else program.needed:
+    steps = program.steps if everything else program.needed
+    last = {} if everything else {value: k for k, step in enumerate(steps) for value in step.inputs}
+    kept = {*program.outputs, *program.inputs}
+    for k, step in enumerate(steps):
         operands = [values[value] for value in step.inputs]
         with step.equation.ctx.manager:
             results = (
                 _CONTROL[step.primitive](step, operands) if step.regions else _evaluate_step(step, operands, program)
             )
         values.update(zip(step.outputs, results, strict=True))
+        for value in step.inputs:
+            if last.get(value) == k and value not in kept:
+                values.pop(value, None)
     return values
 
 
@@ -2700,23 +2752,33 @@ def _lowest_version(artifact: Mapping[str, Any]) -> int:
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 
+_Stored = dict[str, tuple[str, list[int], Any]]
+"""What goes to an external file: dtype, shape and a buffer of little-endian words by key."""
+
+
 def save(artifact: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write an artifact as canonical text; constants of more than 1 MiB go to ``<stem>.safetensors`` beside it.
+    """Write an artifact as canonical text; tensors of more than 1 MiB go to ``<stem>.safetensors`` beside it.
 
     Each file appears whole or not at all. The artifact itself is not changed.
     """
     path = Path(path)
     document = dict(artifact)
-    large: dict[str, tuple[str, list[int], bytes]] = {}
+    large: _Stored = {}
     file = f"{path.stem}.safetensors"
     document["nodes"] = _external_constants(artifact["nodes"], file, large, "node")
+    if "samples" in artifact:
+        samples = enumerate(artifact["samples"])
+        document["samples"] = [_external_sample(sample, file, large, f"sample{k}") for k, sample in samples]
     if large:
-        stored = _safetensors(large)
-        described = {"sha256": hashlib.sha256(stored).hexdigest(), "size": len(stored)}
+        parts = _safetensors(large)
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part)
+        described = {"sha256": digest.hexdigest(), "size": sum(memoryview(part).nbytes for part in parts)}
         document["external"] = {**artifact.get("external", {}), file: described}
         document["version"] = 3
-        _replace(path.with_name(file), stored)
-    _replace(path, dumps(document).encode("utf-8"))
+        _replace(path.with_name(file), parts)
+    _replace(path, [dumps(document).encode("utf-8")])
 
 
 def dumps(artifact: Mapping[str, Any]) -> str:
@@ -2736,21 +2798,45 @@ def _compact(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
+def _external_tensor(value: Mapping[str, Any], file: str, large: _Stored, key: str) -> Mapping[str, Any]:
+    """The tensor, or where it is large a reference into ``file``; the data is added to ``large``."""
+    if isinstance(value, _Large):
+        data: Any = value.array
+    elif 3 * len(value.get("base64", "")) // 4 > EXTERNAL_BYTES:
+        data = base64.b64decode(value["base64"])
+    else:
+        return value
+    if memoryview(data).nbytes <= EXTERNAL_BYTES:
+        return value
+    large[key] = value["dtype"], value["shape"], data
+    return {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": key}
+
+
+def _external_sample(sample: Mapping[str, Any], file: str, large: _Stored, prefix: str) -> dict[str, Any]:
+    """The sample with its large tensors replaced by references into ``file``."""
+    result = dict(sample)
+    for what in ("input", "output"):
+        tensors = enumerate(sample[f"{what}s"])
+        result[f"{what}s"] = [_external_tensor(value, file, large, f"{prefix}.{what}{k}") for k, value in tensors]
+    if "trace" in sample:
+        result["trace"] = []
+        for entry in sample["trace"]:
+            node, part = entry["value"] if isinstance(entry["value"], list) else (entry["value"], 0)
+            moved = _external_tensor(entry["tensor"], file, large, f"{prefix}.value{node}.{part}")
+            result["trace"].append({**entry, "tensor": moved})
+    return result
+
+
 def _external_constants(
-    nodes: Sequence[Mapping[str, Any]], file: str, large: dict[str, tuple[str, list[int], bytes]], prefix: str
+    nodes: Sequence[Mapping[str, Any]], file: str, large: _Stored, prefix: str
 ) -> list[dict[str, Any]]:
     """The nodes with their large constants replaced by references into ``file``; the data is added to ``large``."""
     result = []
     for node in nodes:
         node = dict(node)
-        value = node.get("attrs", {}).get("value") if node["op"] == "constant" else None
-        if value and 3 * len(value.get("base64", "")) // 4 > EXTERNAL_BYTES:
-            data = base64.b64decode(value["base64"])
-            if len(data) > EXTERNAL_BYTES:
-                key = f"{prefix}{node['id']}"
-                large[key] = value["dtype"], value["shape"], data
-                described = {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": key}
-                node["attrs"] = {**node["attrs"], "value": described}
+        if node["op"] == "constant":
+            value = _external_tensor(node["attrs"]["value"], file, large, f"{prefix}{node['id']}")
+            node["attrs"] = {**node["attrs"], "value": value}
         if "regions" in node:
             node["regions"] = [
                 {**region, "nodes": _external_constants(region["nodes"], file, large, f"{prefix}{node['id']}.{k}.")}
@@ -2766,29 +2852,30 @@ _SAFETENSORS |= {"complex64": "C64"} | {f"float{bits}": f"F{bits}" for bits in (
 _SAFETENSORS |= {f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 
 
-def _safetensors(tensors: Mapping[str, tuple[str, list[int], bytes]]) -> bytes:
-    """A safetensors file: the length of the header in 8 bytes, the header in JSON, and the data of all tensors, large
-    words first so that every tensor is aligned."""
+def _safetensors(tensors: _Stored) -> list[Any]:
+    """The parts of a safetensors file: the length of the header in 8 bytes, the header in JSON, and the data of all
+    tensors, large words first so that every tensor is aligned."""
     header: dict[str, Any] = {}
     offset = 0
     ordered = sorted(tensors.items(), key=lambda item: (-((_BITS[item[1][0]] + 7) // 8), item[0]))
     for key, (dtype, shape, data) in ordered:
-        stored, sizes = _SAFETENSORS.get(dtype, "U8"), list(shape)
+        stored, sizes, size = _SAFETENSORS.get(dtype, "U8"), list(shape), memoryview(data).nbytes
         if dtype == "complex128":
             stored, sizes = _SAFETENSORS["float64"], [*shape, 2]
-        header[key] = {"dtype": stored, "shape": sizes, "data_offsets": [offset, offset + len(data)]}
-        offset += len(data)
+        header[key] = {"dtype": stored, "shape": sizes, "data_offsets": [offset, offset + size]}
+        offset += size
     text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode("utf-8")
     text += b" " * (-len(text) % 8)
-    return b"".join([len(text).to_bytes(8, "little"), text, *(data for _, (_, _, data) in ordered)])
+    return [len(text).to_bytes(8, "little"), text, *(data for _, (_, _, data) in ordered)]
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file by renaming a finished temporary one over it."""
+def _replace(path: Path, parts: Iterable[Any]) -> None:
+    """Write a file, part after part, by renaming a finished temporary one over it."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            for part in parts:
+                stream.write(part)
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
@@ -3113,7 +3200,7 @@ def _is_own(function: Any) -> bool:
 
 _COLLECTIVES = """all_gather all_gather_done all_gather_invariant all_gather_reduced all_gather_reduced_start
     all_gather_start all_to_all all_to_all_done all_to_all_start axis_index pbroadcast pbroadcast_done pbroadcast_start
-    ppermute ppermute_done ppermute_start precv preduced psend psum_done psum_invariant
+    pmax pmin ppermute ppermute_done ppermute_start precv preduced psend psum psum_done psum_invariant
     psum_invariant_start psum_start pvary ragged_all_to_all reduce_scatter reduce_scatter_done reduce_scatter_start
     reduced_vary_cast_p shard_map unreduced_psum unreduced_psum_start unreduced_reduce_scatter
     unreduced_reduce_scatter_start vary_unreduced_cast_p custom_partitioning inspect_sharding"""
@@ -3125,7 +3212,7 @@ _FOREIGN = """call_exported cudnn_fusion dot_product_attention_bwd dot_product_a
     scaled_matmul scaled_matmul_wrapper tpu_custom_call"""
 
 REFUSED: dict[str, str] = {
-    **dict.fromkeys(["debug_callback", "debug_print", "io_callback"], "it calls a Python function"),
+    **dict.fromkeys(["debug_callback", "debug_print", "io_callback", "pure_callback"], "it calls a Python function"),
     **dict.fromkeys(_COLLECTIVES.split(), "it is about several devices"),
     **dict.fromkeys(_REFERENCES.split(), "it is about mutable references"),
     **dict.fromkeys(_FOREIGN.split(), "it calls code that is not in terms of JAX's primitives"),
@@ -3139,7 +3226,8 @@ REFUSED: dict[str, str] = {
     "rng_uniform": "its numbers are the platform's own",
     "check": "it raises a Python error",
 }
-"""Primitives that no artifact can hold, with the reason; others without a rule or a definition have no operation."""
+"""Primitives that no artifact can hold, with the reason, and some whose rule is for a part of their uses only; others
+without a rule or a definition have no operation."""
 
 _NO_OPERATION = "there is no operation for this primitive"
 
@@ -3170,7 +3258,7 @@ def operations() -> list[dict[str, Any]]:
     Each has ``name`` and ``status``: "written" as ``operations``, with ``around`` where operands have to be brought
     into a shape or dtype, and where ``expands`` is true in some cases as the equations of its definition; "definition"
     for one that is always read as those; "inlined" for one that only wraps a function; "operand" for one that returns
-    what it takes; and "refused" with a ``reason``.
+    what it takes; and "refused" with a ``reason``, which stands with "written" too where only some uses are.
     """
     return [{"name": name, **_becomes(name, primitive)} for name, primitive in sorted(_primitives().items())]
 
@@ -3180,7 +3268,8 @@ def _becomes(name: str, primitive: Any) -> dict[str, Any]:
         reading = _Reading(RULES[name])
         expands = "Expansion" in reading.called or bool(reading.unread)
         if reading.written:
-            return {"status": "written", **reading.found(name), "expands": expands}
+            also = {"reason": REFUSED[name]} if name in REFUSED else {}
+            return {"status": "written", **reading.found(name), "expands": expands, **also}
         return {"status": "definition" if expands else "operand"}
     if name in _REGIONS:
         return {"status": "written", "operations": [_REGIONS[name]], "around": [], "expands": False}
@@ -3201,7 +3290,8 @@ def _becomes(name: str, primitive: Any) -> dict[str, Any]:
 def _listed(entry: Mapping[str, Any]) -> str:
     if entry["status"] == "written":
         text = ", ".join(entry["operations"])
-        return f"{entry['name']}: {text}" + (", or its definition" if entry["expands"] else "")
+        text += ", or its definition" if entry["expands"] else ""
+        return f"{entry['name']}: {text}" + (f"; elsewhere refused: {entry['reason']}" if "reason" in entry else "")
     reasons = {"definition": "its definition", "inlined": "the function that it wraps", "operand": "its operand"}
     return f"{entry['name']}: " + (reasons.get(entry["status"]) or f"refused: {entry['reason']}")
 

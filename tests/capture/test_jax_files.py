@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import copy
 import hashlib
 import json
 import os
@@ -17,9 +19,10 @@ import pytest
 from jax_oracle import ROOT, capture, checked, load_module
 from safetensors.numpy import load_file
 
+import tlir
 from tlir.backends.reference import evaluate
 from tlir.compare import compare
-from tlir.schema import dumps, read
+from tlir.schema import dumps, from_json, read
 
 SCRIPT = ROOT / "capture" / "jax_capture.py"
 X = np.array([1, 2, 3, 4], np.float32)
@@ -289,3 +292,34 @@ def test_the_examples_refuse_what_has_no_elements(tmp_path: Path, capsys: pytest
         examples.main([str(tmp_path), "--width", "0"])
     assert end.value.code == 2
     assert "at least 1" in capsys.readouterr().err
+
+
+def test_large_tensors_are_kept_as_arrays_and_read_as_text() -> None:
+    weights = np.arange(1 << 19, dtype=np.float32)
+    described = capture.tensor(weights)
+    assert np.shares_memory(described.array, weights)
+    text = base64.b64encode(weights.tobytes()).decode()
+    plain = {"dtype": "float32", "shape": [1 << 19], "base64": text}
+    assert described == plain
+    again = json.loads(json.dumps(described))
+    for taken in (dict(described), {**described}, described.copy(), copy.deepcopy(described), again):
+        assert type(taken) is dict
+        assert taken == plain
+    assert described.get("base64") == text
+    assert described.get("words") is None
+    assert sorted(described.values(), key=str) == sorted(plain.values(), key=str)
+    assert described != capture.tensor(weights + 1)
+
+
+def test_large_inputs_and_outputs_go_to_the_external_file_too(tmp_path: Path) -> None:
+    weights = np.arange(1 << 19, dtype=np.float32).reshape(1024, 512)
+    artifact = capture.export(lambda w: w.T + w[0, 1], weights, trace=True)
+    capture.save(artifact, tmp_path / "moved.json")
+    assert (tmp_path / "moved.json").stat().st_size < 10_000
+    sizes = {key: value.nbytes for key, value in load_file(tmp_path / "moved.safetensors").items()}
+    assert set(sizes) >= {"sample0.input0", "sample0.output0"}
+    assert set(sizes.values()) == {weights.nbytes}
+    graph = tlir.load(tmp_path / "moved.json")
+    assert graph.compare(words=True).ok
+    assert (graph.ir.samples[0].inputs[0].to_numpy() == weights).all()
+    assert from_json(artifact).samples[0].outputs[0].same_words(graph.ir.samples[0].outputs[0])

@@ -13,6 +13,7 @@ import pytest
 from jax import lax
 from jax_oracle import capture, checked, expect_ulps, expect_words, ops
 
+import tlir
 from tlir.backends.reference import evaluate
 
 
@@ -193,3 +194,21 @@ def test_a_wrong_kernel_orientation_is_seen() -> None:
     graph = checked(artifact)
     (got,) = evaluate(graph.body, graph.samples[0].inputs)
     assert (got.words != graph.samples[0].outputs[0].words).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_long_sums_have_the_words_of_windows(dtype: str) -> None:
+    x = np.random.default_rng(4).standard_normal((1000, 3)).astype(dtype)
+    expect_words(lambda x: (lax.reduce_sum(x, (0,)), lax.reduce_sum(x[:, 0], (0,))), x)
+    expect_words(lambda x: (lax.cumsum(x[:, 0]), lax.cumsum(x[:100], 0, reverse=True)), x)
+    # the same in sequence is not what XLA computes, so that a wrong order does not pass
+    graph = checked(capture.export(lambda x: lax.scan(lambda t, row: (t + row, None), jnp.zeros(3, dtype), x)[0], x))
+    (sequential,) = evaluate(graph.body, graph.samples[0].inputs)
+    want = lax.reduce_sum(x, (0,))
+    assert not np.array_equal(sequential.to_numpy(), want)
+
+
+def test_a_sum_of_many_squares_compares_by_default() -> None:
+    x = np.random.default_rng(5).standard_normal(1000).astype(np.float32)
+    for fn in (lambda x: jnp.sum(x * x), lambda x: jnp.mean(x), lambda x: jnp.var(jnp.tile(x, 50)), jnp.linalg.norm):
+        assert tlir.compare(capture.export(fn, x)).ok
