@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
 from tlir.ir.graph import Body, Node, Ref
@@ -14,6 +15,7 @@ from tlir.passes.lower import contraction, control, elementwise, indexing, reduc
 from tlir.passes.lower.dead import without
 from tlir.passes.lower.emitter import Compute, Emit, Frame, Refused
 from tlir.passes.lower.fusion import Fusion
+from tlir.passes.lower.merge import merged
 
 _FAMILIES = (elementwise, shape, reduction, contraction, indexing, windows, control)
 
@@ -69,7 +71,8 @@ def reason(body: Body, node: Node) -> str | None:
     return None
 
 
-def _lower(body: Body) -> Program:
+def _lower(own: Body) -> Program:
+    body, replaced = merged(own)
     fusion = Fusion(body, COMPUTES, EMITS, lambda node: reason(body, node))
     steps: dict[Ref, list[Step]] = {}
     done: set[Ref] = set()
@@ -105,7 +108,8 @@ def _lower(body: Body) -> Program:
             done |= filled(steps[ref])
         for new in fusion.stored - before:
             heappush(waiting, _last_first(new))
-    return _program(body, needed(body, in_order(body, [step for ref in sorted(steps) for step in steps[ref]])))
+    ordered = in_order(body, [step for ref in sorted(steps) for step in steps[ref]])
+    return _program(own, _renamed(own, needed(body, ordered), replaced))
 
 
 def _last_first(ref: Ref) -> tuple[int, int]:
@@ -152,6 +156,26 @@ def in_order(body: Body, steps: list[Step]) -> list[Step]:
                 heappush(ready, user)
     assert len(ordered) == len(steps), "steps wait for each other"
     return ordered
+
+
+def _renamed(body: Body, steps: list[Step], replaced: Mapping[Ref, Ref]) -> list[Step]:
+    """The steps with another name for each value that was replaced and that the reference or an output asks for."""
+    named: list[Step] = []
+    known: set[Ref] = set()
+
+    def name(refs: Iterable[Ref]) -> None:
+        for ref in refs:
+            # the words of a constant are there under its own name
+            if ref in replaced and ref not in known and body.nodes[ref.node].op != "constant":
+                known.add(ref)
+                named.append(Alias(ref, replaced[ref]))
+
+    for step in steps:
+        if isinstance(step, Fallback):
+            name(body.nodes[step.node].inputs)
+        named.append(step)
+    name(body.outputs)
+    return named
 
 
 def needed(body: Body, steps: list[Step]) -> list[Step]:

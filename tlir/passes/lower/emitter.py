@@ -167,11 +167,11 @@ class Emitter:
         return self.outputs.setdefault(ref, Buffer(_name(ref), type.dtype, type.size, "output"))
 
     def space(self, extents: Sequence[int]) -> Place:
-        """The kernel's space."""
-        variables = tuple(self.variable(extent) for extent in extents)
-        self.root.variables = tuple(v for v in variables if v.extent != 1)
-        self.home |= dict.fromkeys(variables, self.root)
-        return tuple(map(variable, variables))
+        """The kernel's space: a variable, numbered from 0 on, for each extent but 1."""
+        counted = [None if extent == 1 else self.variable(extent) for extent in extents]
+        self.root.variables = tuple(v for v in counted if v is not None)
+        self.home |= dict.fromkeys(self.root.variables, self.root)
+        return tuple(ZERO if v is None else variable(v) for v in counted)
 
     def kernel(self, name: str) -> tuple[Kernel, tuple[Ref, ...]]:
         """The kernel as written so far, and the values that its buffers stand for."""
