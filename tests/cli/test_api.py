@@ -293,6 +293,13 @@ def test_a_mask_is_never_dropped() -> None:
     assert graph.run([masked.filled(0)])[0].tolist() == [1, 0, 3]
 
 
+def test_large_arrays_go_from_a_capture_script_to_a_graph_in_memory() -> None:
+    capture = pytest.importorskip("tlir.capture.jax_capture", reason="JAX is not installed")
+    x = np.arange(100_000, dtype=np.float32)
+    graph = tlir.load(capture.export(lambda x: x + 1, x))
+    assert graph.compare(words=True).ok
+
+
 @pytest.mark.parametrize("sample", ["0", 0.0, None, True])
 def test_a_sample_is_chosen_by_an_integer(sample: object) -> None:
     graph = tlir.load(identity(np.float32([1, 2])))

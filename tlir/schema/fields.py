@@ -48,7 +48,8 @@ def members(value: Any, what: str, fields: frozenset[str], later: frozenset[str]
 
     Fault TL0203, TL0202, or TL0212 for a field of a later version.
     """
-    if type(value) is not dict:
+    # a document of Python objects may have a dict of its own kind, which makes base64 text when it is read
+    if not isinstance(value, dict):
         raise wrong_type(value, f"{what} (an object)")
     known = fields | later if version >= 3 else fields
     if not value.keys() <= known:
