@@ -449,8 +449,8 @@ def chosen(cases: list[Any], options: argparse.Namespace) -> list[Any]:
     return cases[part - 1 :: parts]
 
 
-def table(outcomes: Sequence[Outcome]) -> str:
-    """Counts by primitive, and the reasons of what does not match, as Markdown."""
+def table(outcomes: Sequence[Outcome], command: str) -> str:
+    """Counts by primitive, and the reasons of what does not match, as Markdown; ``command`` is what was called."""
     columns = (MATCHED, DIFFERS, REFUSED, CRASHED, NOT_COMPARABLE)
     groups: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for outcome in outcomes:
@@ -461,7 +461,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
     lines = [
         "# JAX's database of primitives",
         "",
-        f"`python bench/jax_ops.py`, jax {jax.__version__}, CPU: of {len(outcomes)} cases {total[MATCHED]} match, "
+        f"`{command}`, jax {jax.__version__}, CPU: of {len(outcomes)} cases {total[MATCHED]} match, "
         f"{total[DIFFERS]} differ, {total[REFUSED]} are refused by name, {total[CRASHED]} crash, and "
         f"{total[NOT_COMPARABLE]} cannot be compared: {share:.2f} % of the others match. "
         f"{sum(outcome.blind for outcome in outcomes)} would also pass with a planted error, and "
@@ -496,7 +496,7 @@ def main() -> int:
     parser.add_argument("--primitive", action="append", help="only this group of cases; may be repeated")
     parser.add_argument("--name", help="only cases whose full name this regular expression finds")
     parser.add_argument("--sample", type=int, help="so many cases, of every group in its share")
-    parser.add_argument("--max-seconds", type=int, default=20, help="the most that one case may take (default 20)")
+    parser.add_argument("--max-seconds", type=int, default=60, help="the most that one case may take (default 60)")
     parser.add_argument("--shard", default="1/1", help="K/N: the K-th of N parts")
     parser.add_argument("--output", type=Path, help="write the table to this file too")
     parser.add_argument("--verbose", action="store_true", help="print every case that does not match")
@@ -520,7 +520,11 @@ def main() -> int:
         if k % 500 == 499:
             jax.clear_caches()
     wrong = [] if options.no_planted else planted_errors()
-    text = table(outcomes)
+    selecting = {"--primitive": options.primitive, "--name": options.name, "--sample": options.sample}
+    chosen_by = "".join(f" {option} {value}" for option, value in selecting.items() if value)
+    text = table(
+        outcomes, f"python bench/jax_ops.py{chosen_by}" + f" --shard {options.shard}" * (options.shard != "1/1")
+    )
     print(text)
     for line in wrong:
         print(line)

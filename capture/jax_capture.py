@@ -2306,13 +2306,14 @@ def _svd(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]
 # Error checks, which an artifact has no way to raise.
 
 
-@_rule("pure_callback")
-def _pure_callback(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
-    """A call of Python, refused unless it is how equinox raises an error: then what its mode ``EQX_ON_ERROR=nan`` gives
-    in its place, NaN, the greatest integer, or true."""
-    function = getattr(params["callback"], "callback_func", None)
-    if getattr(function, "__module__", "") != "equinox._errors":
-        raise _Inexpressible("it calls a Python function")
+def _raises_in_equinox(equation: Any) -> bool:
+    """Whether an equation is the call of Python by which equinox raises an error."""
+    function = getattr(equation.params.get("callback"), "callback_func", None)
+    return equation.primitive.name == "pure_callback" and getattr(function, "__module__", "") == "equinox._errors"
+
+
+def _error_of_equinox(b: Builder, ins: list[int], params: Mapping[str, Any], outs: list[Type]) -> list[int]:
+    """What equinox's mode ``EQX_ON_ERROR=nan`` gives in the place of an error: NaN, the greatest integer, or true."""
     warnings.warn(
         "error checks of equinox are recorded as its mode EQX_ON_ERROR=nan has them: where one would raise, NaN, the "
         "greatest integer, or true",
@@ -2443,6 +2444,8 @@ class Graph:
             return lambda b, ins, params, outs: Expansion(_on_key_data(equation))
         if step.primitive in RULES:
             return RULES[step.primitive]
+        if _raises_in_equinox(equation):
+            return _error_of_equinox
         if step.primitive in REFUSED:
             raise _Inexpressible(REFUSED[step.primitive])
         opaque = "callback" in equation.params or equation.effects

@@ -13,7 +13,10 @@ import pytest
 from jax import lax
 from jax.extend import core as jax_core
 from jax.interpreters import batching, mlir
-from jax_oracle import capture, expect_ulps, expect_words, ops, outputs
+from jax_oracle import capture, checked, expect_ulps, expect_words, ops, outputs
+
+from tlir.backends.reference import evaluate
+from tlir.ir.tensor import Tensor
 
 X = np.array([[0.5, 1.5, 2.5], [3.5, 0.25, 7.0]], np.float32)
 
@@ -97,3 +100,42 @@ def test_what_has_no_definition_is_refused_by_name() -> None:
 
 def test_pivots_become_a_permutation() -> None:
     expect_words(lambda p: lax.linalg.lu_pivots_to_permutation(p, 4), np.array([2, 2, 3], np.int32))
+
+
+def raises(index: Any) -> Any:
+    raise RuntimeError("negative")
+
+
+def checked_root(x: Any) -> Any:
+    """An error check as equinox writes it: a choice, one of whose branches calls a function that raises."""
+    result = jax.eval_shape(lambda: x)
+    return lax.cond(x < 0, lambda: jax.pure_callback(raises, result, jnp.int32(0)), lambda: lax.sqrt(x))
+
+
+def test_error_checks_of_equinox_are_its_nan_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(capture.UnsupportedError, match=r"pure_callback.*it calls a Python function"):
+        capture.export(checked_root, np.float32(4))
+    monkeypatch.setattr(raises, "__module__", "equinox._errors")
+    with pytest.warns(UserWarning, match="error checks of equinox are recorded as its mode EQX_ON_ERROR=nan"):
+        graph = checked(capture.export(checked_root, np.float32(4)))
+    (root,) = evaluate(graph.body, graph.samples[0].inputs)
+    assert root.to_numpy() == 2
+    (failed,) = evaluate(graph.body, [Tensor.from_numpy(np.array(-4, np.float32))])
+    assert np.isnan(failed.to_numpy())
+    with pytest.warns(UserWarning, match="equinox"), pytest.raises(capture.CaptureError, match="pure_callback"):
+        capture.export(checked_root, np.float32(-4))
+
+
+def test_collectives_over_mapped_axes_are_reductions() -> None:
+    x = np.arange(12, dtype=np.int32).reshape(3, 4)
+
+    def each(row: Any) -> Any:
+        return row - lax.psum(row, "rows"), lax.pmax(row, "rows"), lax.pmin(row[0], "rows"), lax.pmean(row, "rows")
+
+    expect_words(jax.vmap(each, axis_name="rows"), x)
+
+
+def test_index_dimensions_given_as_a_range() -> None:
+    x, numbers = np.zeros((4, 4), np.float32), lax.ScatterDimensionNumbers(range(0), (0, 1), (0, 1))
+    rows = np.array([[0, 1], [2, 3]], np.int32)
+    expect_words(lambda x: lax.scatter(x, rows, np.ones(2, np.float32), numbers), x)
