@@ -1462,6 +1462,16 @@ def _vdot(w: Writer, a: Any) -> Value:
     return w.dot(lhs, a.other, 0, 0, 0)
 
 
+@rule("addbmm.default")
+def _addbmm(w: Writer, a: Any) -> Value:
+    """beta * self + alpha * the sum of all products of the batch: one product over the batch and the inner axis."""
+    batch, rows, inner = a.batch1.shape
+    a.mat1 = w.reshape(w.transpose(a.batch1, [1, 0, 2]), [rows, batch * inner])
+    a.mat2 = w.reshape(a.batch2, [batch * inner, a.batch2.shape[2]])
+    a.operator = "addmm"
+    return _addmm(w, a)
+
+
 @rule("addmm.default", "baddbmm.default", "addmv.default")
 def _addmm(w: Writer, a: Any) -> Value:
     """beta * self + alpha * (lhs @ rhs), 16-bit formats in float32 and rounded once; beta = 0 ignores self."""
