@@ -158,7 +158,9 @@ def whisper_encoder() -> tuple[Any, ...]:
     with_torchvision()
     import transformers
 
-    config = transformers.WhisperConfig(**_D, num_mel_bins=8, max_source_positions=12, max_target_positions=20, pad_token_id=0)
+    config = transformers.WhisperConfig(
+        **_D, num_mel_bins=8, max_source_positions=12, max_target_positions=20, pad_token_id=0
+    )
     net = _seeded(transformers.WhisperModel, config).get_encoder()
     return net, (torch.randn(1, 8, 24),)
 
@@ -168,7 +170,9 @@ def whisper() -> tuple[Any, ...]:
     with_torchvision()
     import transformers
 
-    config = transformers.WhisperConfig(**_D, num_mel_bins=8, max_source_positions=12, max_target_positions=20, pad_token_id=0)
+    config = transformers.WhisperConfig(
+        **_D, num_mel_bins=8, max_source_positions=12, max_target_positions=20, pad_token_id=0
+    )
     net = _seeded(transformers.WhisperForConditionalGeneration, config)
     return net, (torch.randn(1, 8, 24),), {"decoder_input_ids": IDS[:, :4], "use_cache": False}
 
@@ -255,7 +259,7 @@ def _timm(name: str, size: int, **settings: Any) -> None:
 
 _timm("resnet10t", 32)
 _timm("mobilenetv3_small_050", 32)
-_timm("efficientnet_b0", 32, channel_multiplier=0.25, depth_multiplier=0.3)
+_timm("efficientnet_lite0", 32)
 _timm("convnext_atto", 32, depths=(1, 1, 1, 1), dims=(8, 16, 24, 32))
 _timm("vit_tiny_patch16_224", 32, img_size=32, embed_dim=32, depth=2, num_heads=4)
 _timm("mixer_s16_224", 32, img_size=32, embed_dim=32, num_blocks=2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional as F  # noqa: N812
 
 from bench.zoo import model
 from bench.zoo.torch_written import seeded, small_resnet
@@ -248,7 +248,7 @@ def wgan_penalty() -> tuple[Any, ...]:
         x = (mix * real + (1 - mix) * fake).requires_grad_()
         (g,) = torch.autograd.grad(critic(x).sum(), x, create_graph=True)
         loss = critic(fake).mean() - critic(real).mean() + 10 * (g.norm(2, 1) - 1).pow(2).mean()
-        return [loss.detach(), *torch.autograd.grad(loss, [p for p in critic.parameters()][:3])]
+        return [loss.detach(), *torch.autograd.grad(loss, list(critic.parameters())[:3])]
 
     return run, (X[:3], X[3:], torch.rand(3, 1))
 
