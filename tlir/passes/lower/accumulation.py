@@ -11,7 +11,8 @@ from tlir.ir.types import DType
 from tlir.kernel import index as ix
 from tlir.kernel.index import Index
 from tlir.kernel.ir import Value
-from tlir.passes.lower.emitter import Emitter, Place
+from tlir.passes.lower.emitter import Emitter
+from tlir.passes.lower.places import Place
 from tlir.passes.lower.words import identity_word
 
 RUN = 256

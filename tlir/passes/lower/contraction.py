@@ -10,7 +10,8 @@ from tlir.ir.types import DType
 from tlir.kernel.index import ZERO, Index
 from tlir.kernel.ir import Value
 from tlir.passes.lower.accumulation import Terms, accumulate
-from tlir.passes.lower.emitter import Compute, Emitter, Frame, Place
+from tlir.passes.lower.emitter import Compute, Emitter, Frame
+from tlir.passes.lower.places import Place
 
 
 def _dot_general(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place) -> Value:

@@ -16,7 +16,8 @@ from tlir.kernel import index as ix
 from tlir.kernel.index import Index, flatten
 from tlir.kernel.ir import Value
 from tlir.passes.lower import elementwise, shape
-from tlir.passes.lower.emitter import Compute, Emitter, Frame, Given, Place, Refused, Scope
+from tlir.passes.lower.emitter import Compute, Emitter, Frame, Given, Refused, Scope
+from tlir.passes.lower.places import Place
 from tlir.passes.lower.words import integer_word, is_splat, word_at
 
 _STEP_OPS = elementwise.NAMES | shape.VIEWS | {"input", "constant", "iota", "bitcast_convert", "case"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tlir.ir.graph import Node
 from tlir.ir.ops import arithmetic, complex_numbers, elementary, logic, special
 from tlir.kernel.ir import Value
-from tlir.passes.lower.emitter import Compute, Emitter, Frame, Place, Refused
+from tlir.passes.lower.emitter import Compute, Emitter, Frame, Refused
+from tlir.passes.lower.places import Place
 
 NAMES = frozenset(
     operation.name

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 from tlir.ir.graph import Body, Node, Ref
@@ -32,12 +31,11 @@ from tlir.kernel.ir import (
     Store,
     Value,
 )
+from tlir.passes.lower.places import Place, complement, never, split_place
+from tlir.passes.lower.rows import Row
 from tlir.passes.lower.words import Word, blank_word, word_at
 
 INT64 = NAMED["int64"]
-
-Place = tuple[Index, ...]
-"""The index of an element: one entry per axis."""
 
 
 class Split(Exception):
@@ -351,7 +349,7 @@ class Emitter:
         before, self.active = self.active, (*self.active, *guard)
         with self.within(self.inner(barrier=True)) as taken:
             result = then()
-        self.active = (*before, *_complement(guard))
+        self.active = (*before, *complement(guard))
         with self.within(self.inner(barrier=True)) as other:
             instead = otherwise()
         self.active = before
@@ -512,101 +510,6 @@ class Emitter:
             limit = self.literal(value.dtype, 2**63 - 1)
             value = self.apply("minimum", (value, limit))
         return self.convert(value, INT64)
-
-
-@dataclass
-class Row:
-    """A value whose elements are computed in one inner loop and read again in another: kept in a local buffer.
-
-    ``outer`` are the variables of the space; the others in the index of the first loop count the buffer's elements.
-    """
-
-    outer: frozenset[Variable]
-    buffer: Buffer | None = None
-    fixed: dict[int, Index] = field(default_factory=dict)
-    shape: tuple[int, ...] = ()
-    filling: tuple[Scope, ...] = ()
-
-    def fill(self, emitter: Emitter, frame: Frame, ref: Ref, fixed: dict[int, Index]) -> None:
-        """Compute the whole row now, in a loop of its own."""
-        type = frame.type(ref)
-        inner = [axis for axis in range(type.rank) if axis not in fixed]
-
-        def element(indices: Place) -> None:
-            by_axis = fixed | dict(zip(inner, indices, strict=True))
-            emitter.element(frame, ref, tuple(by_axis[axis] for axis in range(type.rank)))
-
-        emitter.each([type.shape[axis] for axis in inner], element)
-
-    def keep(self, emitter: Emitter, type: TensorType, place: Place, value: Value) -> None:
-        """Store what was computed, if this is a loop over whole axes and the first one."""
-        if self.buffer is not None or any(scope.barrier for scope in emitter.current.chain()):
-            return
-        fixed, inner = split_place(place, type.shape, self.outer)
-        if inner is None or not inner:
-            return
-        self.fixed, self.shape = fixed, tuple(type.shape[axis] for axis in inner)
-        self.filling = tuple(emitter.home[v] for axis in inner for v in place[axis].variables())
-        self.buffer = emitter.local(type.dtype, prod(self.shape))
-        emitter.store(self.buffer, flatten([place[axis] for axis in inner], self.shape), value)
-
-    def read(self, emitter: Emitter, place: Place) -> Value | None:
-        """The element from the buffer, where it is full."""
-        if self.buffer is None or not all(scope.closed for scope in self.filling):
-            return None
-        if any(place[axis] != index for axis, index in self.fixed.items()):
-            return None
-        inner = [index for axis, index in enumerate(place) if axis not in self.fixed]
-        return emitter.load(self.buffer, flatten(inner, self.shape))
-
-
-def never(bound: Bound) -> bool:
-    """Whether the bound holds nowhere."""
-    return bound.low >= bound.high or bound.index.greatest < bound.low or bound.index.least >= bound.high
-
-
-def _complement(bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
-    """What holds where a single one-sided bound does not."""
-    if len(bounds) != 1:
-        return ()
-    (bound,) = bounds
-    if bound.index.least >= bound.low:
-        return (Bound(bound.index, bound.high, bound.index.greatest + 1),)
-    if bound.index.greatest < bound.high:
-        return (Bound(bound.index, bound.index.least, bound.low),)
-    return ()
-
-
-def split_place(
-    place: Place, shape: Sequence[int], outer: frozenset[Variable]
-) -> tuple[dict[int, Index], list[int] | None]:
-    """The axes at which an index depends on nothing but ``outer``, and the others; None instead of these where one of
-    them does not run over its whole axis by variables of its own, each place once."""
-    fixed: dict[int, Index] = {}
-    inner: list[int] = []
-    seen: set[Variable] = set()
-    for axis, index in enumerate(place):
-        if index.variables() <= outer and not index.values():
-            fixed[axis] = index
-            continue
-        own = _counting(index, shape[axis])
-        if own is None or own & seen:
-            return fixed, None
-        seen |= own
-        inner.append(axis)
-    return fixed, inner
-
-
-def _counting(index: Index, size: int) -> set[Variable] | None:
-    """The variables of an index that takes each value from 0 to ``size - 1`` once; None for any other index."""
-    found: set[Variable] = set()
-    weight = 1
-    for coefficient, atom in sorted(index.terms, key=lambda term: term[0]):
-        if not isinstance(atom, Variable) or coefficient != weight:
-            return None
-        found.add(atom)
-        weight *= atom.extent
-    return found if not index.constant and weight == size else None
 
 
 def _name(ref: Ref) -> str:

@@ -16,22 +16,13 @@ from typing import cast
 from tlir.ir.graph import Body, Node, Ref
 from tlir.kernel.index import Index, Variable, flatten, variable
 from tlir.kernel.ir import Kernel, Value
+from tlir.passes.lower.anchors import ROW_ELEMENTS, Anchored, Anchors, enough_rows
 from tlir.passes.lower.control import COUNTED, emit_loop, recurrence, result_groups
 from tlir.passes.lower.costs import CHEAP, HEAVY, Costs, own_cost
-from tlir.passes.lower.emitter import (
-    Compute,
-    Emission,
-    Emit,
-    Emitter,
-    Frame,
-    Place,
-    Refused,
-    Row,
-    Scope,
-    Split,
-    split_place,
-)
+from tlir.passes.lower.emitter import Compute, Emission, Emit, Emitter, Frame, Refused, Scope, Split
 from tlir.passes.lower.groups import TOGETHER, Groups
+from tlir.passes.lower.places import Place, split_place
+from tlir.passes.lower.rows import Row
 from tlir.passes.lower.words import is_splat
 
 MAX_DEPTH = 32
@@ -42,19 +33,6 @@ MAX_KERNELS = 4
 
 LOOPS = 4
 """A cheap value is computed again in at most so many loops of one kernel."""
-
-ROW_ELEMENTS = 1 << 16
-"""The longest row that is kept in a local buffer."""
-
-ROWS = 64
-"""With fewer rows than this, a kernel that handles whole rows would leave too little to do side by side …"""
-
-SMALL = 1 << 14
-"""… unless there are only so many elements."""
-
-
-Anchored = list[tuple[Ref, Place]]
-"""Values that are computed in loops of their own, and at which index."""
 
 
 class Fusion:
@@ -452,50 +430,6 @@ class _Probe:
     def element(self, frame: Frame, ref: Ref, place: Place) -> Value:
         self.ref, self.place = ref, place
         return Value(0, frame.type(ref).dtype)
-
-
-def enough_rows(rows: int, elements: int) -> bool:
-    """Whether a kernel with so many iterations is a good one for so many elements."""
-    return rows >= elements or elements <= SMALL or (rows >= ROWS and elements // rows <= ROW_ELEMENTS)
-
-
-class Anchors:
-    """The loops over more than one element in a kernel, and whether they go together.
-
-    Reductions go together if all depend on the same part of the space; a contraction stands alone and depends on all of
-    it."""
-
-    def __init__(self, below_views: Callable[[Ref], Ref], between: Callable[[Ref, Ref], Ref]) -> None:
-        self.below_views, self.between = below_views, between
-        self.space: frozenset[Variable] = frozenset()
-        self.outer: frozenset[Variable] | None = None
-        self.kinds: set[str] = set()
-        self.found: Anchored = []
-
-    def __call__(self, emitter: Emitter, node: Node, place: Place, kind: str) -> None:
-        ref = Ref(node.id)
-        depends = frozenset(v for index in place for v in index.variables())
-        if not depends <= self.space or any(index.values() for index in place):
-            # inside another loop: what that loop reads is computed before, with everything below it
-            raise Split(self.below_views(emitter.operands[-1]) if emitter.operands else ref)
-        if any(scope.barrier for scope in emitter.current.chain()):
-            raise Split(ref)
-        if prod(v.extent for v in depends) > max(node.type.size, 1):
-            raise Split(ref)
-        if self.outer is None:
-            if depends != self.space and (kind == "contraction" or not self._worth_rows(depends)):
-                raise Split(ref)
-            self.outer = depends
-        elif "contraction" in self.kinds and kind != "contraction":
-            # what the reduction reads is what the contraction and its epilogue give
-            raise Split(self.between(self.below_views(node.inputs[0]), self.found[0][0]))
-        elif depends != self.outer or "contraction" in self.kinds or kind == "contraction":
-            raise Split(ref)
-        self.kinds.add(kind)
-        self.found.append((ref, place))
-
-    def _worth_rows(self, outer: frozenset[Variable]) -> bool:
-        return enough_rows(prod(v.extent for v in outer), prod(v.extent for v in self.space))
 
 
 def _refuse(emitter: Emitter, node: Node, place: Place, kind: str) -> None:

@@ -8,7 +8,8 @@ from tlir.ir.graph import Node, Ref
 from tlir.kernel import index as ix
 from tlir.kernel.index import ZERO, Index, flatten
 from tlir.kernel.ir import Bound, Value
-from tlir.passes.lower.emitter import Compute, Emit, Emitter, Frame, Place
+from tlir.passes.lower.emitter import Compute, Emit, Emitter, Frame
+from tlir.passes.lower.places import Place
 from tlir.passes.lower.words import word_at
 
 

@@ -9,7 +9,8 @@ from tlir.kernel import index as ix
 from tlir.kernel.index import ZERO, Index
 from tlir.kernel.ir import Value
 from tlir.passes.lower.accumulation import Terms, accumulate
-from tlir.passes.lower.emitter import INT64, Compute, Emitter, Frame, Place
+from tlir.passes.lower.emitter import INT64, Compute, Emitter, Frame
+from tlir.passes.lower.places import Place
 
 
 def _reduce(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place) -> Value:

@@ -6,7 +6,8 @@ from tlir.ir.graph import Node
 from tlir.kernel import index as ix
 from tlir.kernel.index import ZERO, Index
 from tlir.kernel.ir import Bound, Value
-from tlir.passes.lower.emitter import Compute, Emitter, Frame, Place
+from tlir.passes.lower.emitter import Compute, Emitter, Frame
+from tlir.passes.lower.places import Place
 
 
 def _broadcast_in_dim(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place) -> Value:

@@ -11,7 +11,8 @@ from tlir.kernel.index import Index, flatten, from_value
 from tlir.kernel.ir import Bound, Value
 from tlir.passes.lower.accumulation import Terms, accumulate
 from tlir.passes.lower.contraction import contract
-from tlir.passes.lower.emitter import INT64, Compute, Emit, Emitter, Frame, Place
+from tlir.passes.lower.emitter import INT64, Compute, Emit, Emitter, Frame
+from tlir.passes.lower.places import Place
 from tlir.passes.lower.reduction import beats, compare
 from tlir.passes.lower.shape import dilated
 from tlir.passes.lower.words import blank_word, identity_word, integer_word
