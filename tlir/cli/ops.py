@@ -105,8 +105,14 @@ def evaluated() -> dict[str, Collection[str]]:
     from tlir.backends.reference import EVALUATORS, SEVERAL
     from tlir.backends.reference.control import REGION_EVALUATORS
     from tlir.ir.ops import OPERATIONS
+    from tlir.passes.lower import LOWERED
 
-    tables = {"reference": {"input", *EVALUATORS, *SEVERAL, *REGION_EVALUATORS} & OPERATIONS.keys()}
+    tables: dict[str, Collection[str]] = {
+        "reference": {"input", *EVALUATORS, *SEVERAL, *REGION_EVALUATORS} & OPERATIONS.keys(),
+        # what has no kernel is evaluated by the reference there, or refused
+        "cpu": LOWERED,
+        "gpu": LOWERED,
+    }
     return {device: tables.get(device, set()) for device in DEVICES}
 
 

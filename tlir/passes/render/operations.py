@@ -124,7 +124,8 @@ def _page(evaluated: Evaluated) -> Iterator[str]:
 
 
 def _devices(evaluated: Evaluated) -> Iterator[str]:
-    yield "How many operations of each family a device evaluates; `tlir ops` lists every one."
+    yield "How many operations of each family a device evaluates by itself; `tlir ops` lists every one. The others are evaluated"
+    yield "by the reference on every device."
     yield ""
     yield f"| family | operations | {' | '.join(evaluated)} |"
     yield f"|---|---|{'---|' * len(evaluated)}"
@@ -135,7 +136,7 @@ def _devices(evaluated: Evaluated) -> Iterator[str]:
 
 
 def _share(count: int, total: int) -> str:
-    return "all" if count == total else "not in this version" if count == 0 else str(count)
+    return "all" if count == total else "the reference" if count == 0 else str(count)
 
 
 def _section(operation: Operation) -> Iterator[str]:
