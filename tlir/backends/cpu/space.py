@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
+from tlir.ir.ops import OPERATIONS
 from tlir.kernel.index import FromValue, Index, Quotient, Remainder, Variable, quotient, remainder, total, variable
-from tlir.kernel.ir import Block, Bound, Branch, Each, Kernel, Load, Loop, Position, Statement, Store
+from tlir.kernel.ir import Apply, Block, Bound, Branch, Each, Kernel, Load, Loop, Position, Statement, Store
 
 VECTOR_BYTES = 64
 """Bytes of the widest registers that are assumed; narrower processors take several registers for a value."""
@@ -138,13 +139,15 @@ def _access(offset: Index, lane: Variable) -> float:
 
 
 def _lanes(kernel: Kernel, lane: Variable) -> int:
-    """As many lanes as the widest register holds of the narrowest words that the kernel works with; more where every
-    step of an ordered loop waits for the one before it."""
+    """As many lanes as the widest register holds of the narrowest words that the kernel works with; more where steps
+    wait for each other, in ordered loops and in the polynomials of elementary functions."""
     widths = [buffer.dtype.bits for buffer in kernel.buffers if not buffer.dtype.is_bool] or [8]
     lanes = max(8, VECTOR_BYTES * 8 // max(max(widths), 32))
-    if any(isinstance(s, Loop) for s in kernel.body.walk()) and max(widths) <= 64 and lane.extent >= 4 * lanes:
-        simple = sum(1 for _ in kernel.body.walk()) <= 24
-        lanes *= 4 if simple and not _strided(kernel, lane) else 1
+    statements = list(kernel.body.walk())
+    waits = any(isinstance(s, Loop) for s in statements) and len(statements) <= 24
+    waits = waits or any(isinstance(s, Apply) and OPERATIONS[s.op].family == "elementary" for s in statements)
+    if waits and max(widths) <= 64 and lane.extent >= 4 * lanes and not _strided(kernel, lane):
+        lanes *= 4
     lanes = min(lanes, MAX_LANES)
     if _reads_outputs(kernel):
         # every iteration may run only once, so blocks must not overlap

@@ -78,7 +78,8 @@ class Batch:
         """Which matrices (axes..., batch) have finite elements only."""
         ok = np.ones(self.size, np.bool_)
         for part in self.field.parts(carrier):
-            ok &= self.real.finite(np.asarray(part)).reshape((-1, self.size)).all(axis=0)
+            mask = self.real.finite(np.asarray(part))
+            ok &= mask.all(axis=tuple(range(mask.ndim - 1)))
         return ok
 
     def adjoint(self, carrier: Carrier) -> Carrier:
@@ -88,7 +89,9 @@ class Batch:
         """The greatest magnitude of a part of each matrix's elements, (batch); 0 of none."""
         best = np.array(np.broadcast_to(self.real.identity("add"), (self.size, *self.real.identity("add").shape)))
         for part in self.field.parts(carrier):
-            for value in np.asarray(part).reshape((-1, self.size, *best.shape[1:])):
+            array = np.asarray(part)
+            count = prod(array.shape[: array.ndim - best.ndim])
+            for value in array.reshape((count, *best.shape)):
                 magnitude = self.real.absolute(value)
                 best = self.real.choose(self.real.greater(magnitude, best), magnitude, best)
         return best
