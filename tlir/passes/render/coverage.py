@@ -32,7 +32,8 @@ def becomes(entry: Mapping[str, Any], code: str = "") -> str:
     """What becomes of one operation of a frontend, in words; ``code`` goes around the names of operations."""
     if entry["status"] == "written":
         text = ", ".join(f"{code}{name}{code}" for name in entry["operations"])
-        return text + (", or its definition" if entry.get("expands") else "")
+        text += ", or its definition" if entry.get("expands") else ""
+        return text + (f"; elsewhere refused: {entry['reason']}" if "reason" in entry else "")
     if entry["status"] == "refused":
         return f"refused: {entry['reason']}"
     return STATUSES[entry["status"]][0]
