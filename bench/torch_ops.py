@@ -259,6 +259,8 @@ def outcome(op: Any, sample: Any, exact: bool, planted: bool) -> tuple[str, str]
     except capture.UnsupportedError as error:
         if not _accepted(op, sample):
             return "not exported", ""
+        if any("random numbers" in problem.reason for problem in error.problems):
+            return "not exported", "random"
         return "refused", "; ".join(str(problem) for problem in error.problems[:3])
     except capture.CaptureError as error:
         if not _accepted(op, sample):

@@ -2962,6 +2962,8 @@ def _factored(w: Writer, value: Value) -> tuple[Value, Value, Value]:
 def _first_true(w: Writer, flags: Value) -> Value:
     """The place, counted from 1, of the first true flag along the last axis; 0 where there is none. int32."""
     count = flags.shape[-1]
+    if not count:
+        return w.broadcast(w.scalar(0, "int32"), flags.shape[:-1])
     place = _places_of(w, flags.shape, flags.rank - 1, "int32")
     beyond = w.full(count, place)
     first = w.reduce(w.select(flags, place, beyond), "minimum", [flags.rank - 1])
@@ -3137,6 +3139,8 @@ def _order_of_failure(w: Writer, value: Value, lower: bool) -> Value:
     """LAPACK's info of a Cholesky factorization: the order of the first leading block that is not positive definite,
     or 0, from the factorizations of all leading blocks, the rest being the identity. int32."""
     order, rank = value.shape[-1], value.rank
+    if not order:
+        return w.broadcast(w.scalar(0, "int32"), value.shape[:-2])
     shape = [*value.shape[:-2], order, order, order]
     wide = w.along(value, shape, [*range(rank - 2), rank - 1, rank])
     block, row, column = (_places_of(w, shape, axis) for axis in (rank - 2, rank - 1, rank))
@@ -3266,7 +3270,7 @@ def _pinv(w: Writer, a: Any) -> Value:
     their eigenvalues."""
     value, least = a.self, min(a.self.shape[-2:])
     if not least:
-        raise _Refused("a matrix without elements")
+        return w.broadcast(w.scalar(0, value.dtype), w.out[0][0])
     if a.hermitian:
         signed, u = _eigh_of(w, value, True)
         s, vh = w.op("abs", signed), _turned(w, u)

@@ -183,3 +183,26 @@ def test_contractions_of_exact_data_agree_in_every_word(dtype: torch.dtype) -> N
     scale = 4 if dtype == torch.int64 else 1
     operands = (quarters(*shape) * scale for shape in ((2, 4, 5), (2, 5, 3), (5,)))
     assert far(family(CONTRACTIONS, *(x.to(dtype) for x in operands))) == {}
+
+
+def test_matrices_without_elements() -> None:
+    """No rows, or no matrices at all: the results have no elements, and the counts of failures are 0."""
+    functions = {
+        "eigvalsh": torch.linalg.eigvalsh,
+        "pinv": torch.linalg.pinv,
+        "inv_ex": lambda x: tuple(torch.linalg.inv_ex(x)),
+        "cholesky_ex": lambda x: tuple(torch.linalg.cholesky_ex(x)),
+    }
+    for shape in ((0, 3, 3), (0, 0), (2, 0, 0)):
+        for name, function in functions.items():
+            assert set(distances(captured(function, torch.zeros(shape)))) == {0}, name
+
+
+def test_sums_of_products_over_a_batch() -> None:
+    a, b, c = torch.arange(24.0).reshape(2, 3, 4), torch.arange(40.0).reshape(2, 4, 5), torch.arange(5.0)
+    functions = {
+        "addbmm": lambda a, b, c: torch.addbmm(c, a, b),
+        "scaled": lambda a, b, c: torch.addbmm(c, a, b, beta=2, alpha=0.5),
+        "alone": lambda a, b, c: torch.addbmm(c * torch.nan, a, b, beta=0),
+    }
+    assert far(family(functions, a, b, c)) == {}  # small whole numbers are exact
