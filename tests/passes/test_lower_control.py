@@ -200,3 +200,20 @@ def test_a_case_with_a_sum_is_left_to_the_reference() -> None:
 
     program = checked(branches(total), np.array(1, np.int32), np.ones(5, np.float32), np.ones(5, np.float32))
     assert reasons(program) == ["its region holds reduce"]
+
+
+def test_steps_and_branches_of_long_chains_are_lowered_without_deep_recursion() -> None:
+    def chain(region: Region, x: Ref, y: Ref) -> Ref:
+        for _ in range(700):
+            x = region.add("add", (x, y), VECTOR)
+        return x
+
+    step = Region(VECTOR, VECTOR)
+    whole = Region(VECTOR, VECTOR)
+    attrs = {"length": 3, "num_consts": 1, "num_carry": 1}
+    body = step.body(chain(step, step.inputs[1], step.inputs[0]))
+    scan = whole.add("scan", whole.inputs, VECTOR, regions=[body], **attrs)
+    x, y = np.ones(5, np.float32), np.arange(5, dtype=np.float32)
+    assert not reasons(checked(whole.body(scan), x, y))
+    program = checked(branches(lambda region: chain(region, *region.inputs)), np.array(1, np.int32), x, y)
+    assert not reasons(program)

@@ -37,6 +37,22 @@ def region_reason(region: Body) -> str | None:
     return None
 
 
+def _in_order(emitter: Emitter, frame: Frame, outputs: Sequence[Ref], shape: Sequence[int], place: Place) -> None:
+    """Compute the elementwise operations that outputs of this shape come from, in the graph's order, so that no long
+    chain is followed at once."""
+    body = frame.body
+    waiting, seen = list(outputs), set(outputs)
+    while waiting:
+        for ref in body.nodes[waiting.pop().node].inputs:
+            if ref not in seen:
+                seen.add(ref)
+                waiting.append(ref)
+    for ref in sorted(seen):
+        own = body.type_of(ref).shape
+        if body.nodes[ref.node].op in elementwise.NAMES and own in ((), tuple(shape)):
+            emitter.element(frame, ref, place if own else ())
+
+
 # ---- case -----------------------------------------------------------------------------------------------------------
 
 
@@ -62,6 +78,7 @@ def _case(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place)
             inputs = {Ref(node_id): given(k) for k, node_id in enumerate(region.input_ids)}
             known = Frame(region, inputs.get, outermost=False)
             emitter.regions[id(frame), node.id, number] = known
+        _in_order(emitter, known, [region.outputs[result]], node.types[result].shape, place)
         return emitter.element(known, region.outputs[result], place)
 
     def among(number: int) -> Value:
@@ -170,6 +187,7 @@ def _emit(emitter: Emitter, frame: Frame, loop: Recurrence, results: Sequence[in
         for position, node_id in enumerate(body.input_ids):
             inputs[Ref(node_id)] = _input(loop, frame, outside, position, known, own_place, loop.step_index(counter))
         region = Frame(body, inputs.get, outermost=False)
+        _in_order(emitter, region, [body.outputs[k] for k in sorted({*results, *carried})], space_shape, place)
         for k in results:
             if k >= len(loop.start):
                 value = emitter.element(region, body.outputs[k], place)

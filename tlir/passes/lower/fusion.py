@@ -31,6 +31,9 @@ MAX_DEPTH = 32
 MAX_KERNELS = 4
 """A cheap value is computed again in at most so many kernels."""
 
+CANDIDATES = 32
+"""So many arrays of one shape are tried for one kernel."""
+
 LOOPS = 4
 """A cheap value is computed again in at most so many loops of one kernel."""
 
@@ -189,10 +192,11 @@ class Fusion:
         found = frozenset(best.outputs) - {ref}
         main = [ref]
         type = self.body.type_of(ref)
-        for u in sorted(beside - found, reverse=True):
+        alike = sorted((u for u in beside - found if self.body.type_of(u).shape == type.shape), reverse=True)
+        for u in alike[:CANDIDATES]:
             if len(main) + len(found) >= TOGETHER:
                 break
-            if self.body.type_of(u).shape != type.shape or not self._leaves(u) & best.inputs.keys():
+            if not self._leaves(u) & best.inputs.keys():
                 continue
             try:
                 emitter = self._together([*main, u], found)
