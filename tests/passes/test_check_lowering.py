@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lower_graphs import Builder, random_graph
 
-from tlir.ir.graph import Body, Graph, Ref
+from tlir.ir.graph import Body, Graph, Node, Ref
 from tlir.ir.ops import Accumulate
 from tlir.ir.types import NAMED, TensorType
 from tlir.kernel.index import Index, Variable, add, total
@@ -253,3 +253,34 @@ def test_a_finding_names_the_output_the_place_and_both_expressions() -> None:
             assert "where the graph says add(add(add(…, input 0[16]), input 0[18]), input 0[20])" in finding.message
             return
     raise AssertionError("no such mutant")
+
+
+def test_a_rounding_on_the_way_may_not_be_left_out() -> None:
+    """To float16 and back, and without it: every type agrees, the expressions do not."""
+
+    def squares(through_half: bool) -> Body:
+        builder = Builder(np.random.default_rng(0))
+        wide, half = TensorType((4,), F32), TensorType((4,), F16)
+        x = builder.input(wide)
+        value = builder.add("multiply", (x, x), wide)
+        rounded = builder.add("convert", (value if through_half else x,), half)
+        back = builder.add("convert", (rounded,), wide)
+        return builder.body([builder.add("add", (back if through_half else value, x), wide)])
+
+    exact, rounding = squares(False), squares(True)
+    assert check_lowering(Graph(rounding), lower(rounding)).status == "passed"
+    check = check_lowering(Graph(rounding), replace(lower(exact), outputs=rounding.outputs))
+    assert check.status == "failed"
+    assert "convert" in check.findings[0].message
+
+
+def test_a_loop_of_very_many_steps_is_not_followed() -> None:
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType((2,), F32)
+    x = builder.input(type)
+    step = Builder(np.random.default_rng(0))
+    body = step.body([step.add("add", (carried := step.input(type), carried), type)])
+    attrs = {"length": 10**9, "num_consts": 0, "num_carry": 1}
+    builder.nodes.append(Node(1, "scan", (x,), attrs, (type,), regions=(body,)))
+    check = check_lowering(Graph(builder.body([Ref(1)])))
+    assert check.status == "not applicable"

@@ -20,6 +20,7 @@ from tlir.passes.check.report import Check, Finding, counted
 from tlir.passes.check.shrink import shrunk
 from tlir.passes.check.symbolic import constant, evaluate, leaves, whole
 from tlir.passes.lower import lower
+from tlir.passes.lower.control import trip_count
 
 WORK = 200_000
 """Operations on elements that are evaluated one by one; a graph of more is evaluated at smaller shapes."""
@@ -141,9 +142,10 @@ def _work(body: Body, node: Node) -> int:
             return max(operands) + operands[1] * prod(node.attrs["window_dimensions"])
         case "scan":
             return node.attrs["length"] * inside
-        case "while" | "case":
-            return 100 * inside
-    return max([result, *operands])
+        case "while":
+            # one whose steps data decides is left to the reference, and taken as a whole
+            return (trip_count(body, node) or 1) * inside
+    return max([result, inside, *operands])
 
 
 def _shapes(body: Body) -> str:
