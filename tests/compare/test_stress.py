@@ -169,15 +169,15 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
     assert message in done.output
 
 
-def test_a_graph_without_inputs_and_one_without_samples() -> None:
+def test_a_graph_without_inputs_and_one_without_samples(tmp_path: Path) -> None:
     from tlir.schema import dumps
 
     build = Builder()
     constant = build.graph(build.like("exponential", build.constant(np.float32([1.0, 2.0]))))
     assert report_of(constant, [], runs=2).ok
     graph = replace(read(ROOT / "tests" / "golden" / "torch" / "layer_norm.json"), samples=())
-    with CliRunner().isolated_filesystem():
-        Path("bare.json").write_text(dumps(graph), encoding="utf-8")
-        done = tlir("stress", "bare.json")
+    path = tmp_path / "bare.json"
+    path.write_text(dumps(graph), encoding="utf-8")
+    done = tlir("stress", str(path))
     assert done.exit_code == 2
     assert "the artifact has no sample" in done.output

@@ -21,7 +21,7 @@ from tlir.backends.reference.layout import tail
 from tlir.compare.bounds import Freedoms
 from tlir.compare.bounds.enclosure import values_of
 from tlir.compare.bounds.intervals import in_float64, ulp
-from tlir.compare.bounds.propagate import constants, fusable, reference
+from tlir.compare.bounds.propagate import fusable, reference, shared
 from tlir.floatlib import words as layout
 from tlir.floatlib.format import Format
 from tlir.ir.graph import Body, Node, Ref
@@ -72,7 +72,7 @@ class Execution:
         given = dict(zip(body.input_ids, inputs, strict=True))
         values: dict[Ref, Tensor] = {}
         kept: dict[Ref, Tensor] = {}
-        fused, fixed = fusable(body), constants(body)
+        fused, fixed = fusable(body), shared(body)
         with np.errstate(all="ignore"):
             for node in body.nodes:
                 if node.op == "input":

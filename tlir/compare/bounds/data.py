@@ -52,6 +52,10 @@ def _real(step: Step, operand: Enclosure, part: bool = False) -> Enclosure:
     if target.format is not None:
         fmt = target.float_format
         result = Interval(iv.nearest(fmt, a.lo), iv.nearest(fmt, a.hi))
+        if step.freedoms.compiled and step.softened and step.freedoms.keeps_excess(fmt):
+            wide = Interval(iv.nearest(iv.FLOAT32, a.lo), iv.nearest(iv.FLOAT32, a.hi))
+            sure = sure & (result.lo == a.lo)
+            result = iv.hull(result, wide)
         if not iv.in_float64(fmt) or source.bits > 53:
             result = iv.widened(result, 2.0**-52)
         nan = ~np.isfinite(result.lo) | ~np.isfinite(result.hi) if not fmt.infinities else np.zeros(a.lo.shape, bool)

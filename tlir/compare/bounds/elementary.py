@@ -102,7 +102,9 @@ def spread(step: Step, name: str, fmt: Format, exact: Interval) -> tuple[Interva
     high = exact.hi + ulps * iv.ulp(inner, np.fmax(np.abs(exact.hi), floor))
     known = iv.limits(inner)
     # values are numbers of the format in which the function is computed
-    low, high = iv.above(inner, iv.down(low)), iv.below(inner, iv.up(high))
+    low, high = iv.down(low), iv.up(high)
+    if inner != fmt or not step.freedoms.keeps_excess(fmt):
+        low, high = iv.above(inner, low), iv.below(inner, high)
     low = np.where(low < -known.top, -np.inf, low)
     high = np.where(high > known.top, np.inf, high)
     result = iv.closed(np.where(np.isinf(exact.lo), exact.lo, low), np.where(np.isinf(exact.hi), exact.hi, high), exact)

@@ -26,7 +26,8 @@ class Accuracy:
     """Largest errors of elementary functions, in units in the last place of the exact value.
 
     ``ulps`` maps (function, dtype name) to ``(ulps, floor)``: the unit is that of max(|exact|, floor). ``default`` is
-    taken for functions that are not named. Formats narrower than float32 are computed in float32 and rounded once.
+    taken for functions that are not named. Formats narrower than float32 are computed in float32 and rounded once, but
+    for functions that have an entry for the format itself.
     """
 
     source: str
@@ -43,7 +44,7 @@ class Policy:
     being rounded. ``accuracy``: elementary functions as accurate as the frontend's table says (correctly rounded
     otherwise). ``flush``: subnormal numbers may be taken as zero where the frontend does so. ``excess``: results in
     formats narrower than float32 may be kept in float32 until they are converted or returned. ``reciprocal``: x / y
-    may be x * (1 / y): "never", "compiled" (for a constant y, in compiled outputs) or "always"."""
+    may be x * (1 / y): "never", "compiled" (for a constant or repeated y, in compiled outputs) or "always"."""
 
     name: str
     meaning: str
@@ -81,8 +82,9 @@ POLICIES: dict[str, Policy] = {
         Policy(
             "frontend",
             "any order, fused multiply-add, the frontend's accuracy of elementary functions, its treatment of "
-            "subnormal numbers, float16 and narrower results kept in float32, division by a constant through its "
-            "reciprocal in compiled outputs",
+            "subnormal numbers, float16 and narrower results kept in float32; in compiled outputs, division by a "
+            "constant or repeated value through its reciprocal, and conversions to narrow formats left out where an "
+            "operation takes the result",
         ),
         Policy(
             "loose",
@@ -109,6 +111,8 @@ class Freedoms:
     excess: bool
     reciprocal: str
     """ "never", "constant" or "always"."""
+    compiled: bool = False
+    """Whether narrow results of conversions may stay wide too, where an operation of the narrow format takes them."""
 
     def __str__(self) -> str:
         """The policy and what it permits here, in one line."""
@@ -125,7 +129,9 @@ class Freedoms:
         if self.excess:
             parts.append("narrow results kept in float32")
         if self.reciprocal != "never":
-            parts.append(f"division by a {'constant' if self.reciprocal == 'constant' else 'value'} as a product")
+            parts.append(
+                f"division by {'a constant or repeated' if self.reciprocal == 'constant' else 'any'} value as a product"
+            )
         return f"{self.policy}: {', '.join(parts)}"
 
     @property
@@ -143,9 +149,12 @@ class Freedoms:
         from ``floor`` up in magnitude. An error of 0.5 is correct rounding."""
         if self.accuracy is None:
             return fmt, 0.5, 0.0
+        own = self.accuracy.ulps.get((function, fmt.name))
+        if fmt.precision < 24 and own is not None and own[0]:
+            return fmt, max(0.5, own[0] * self.margin), own[1]
         inner = FORMATS["float32"] if fmt.precision < 24 and fmt.emax <= 127 else fmt
         ulps, floor = self.accuracy.of(function, "float32" if inner.precision <= 24 else "float64")
-        return inner, max(0.5, ulps * self.margin), floor
+        return inner, max(0.5, ulps * self.margin), own[1] if own is not None and inner != fmt else floor
 
     def keeps_excess(self, fmt: Format) -> bool:
         """Whether results in this format may stay in float32."""
@@ -176,6 +185,7 @@ def resolve(policy: str = DEFAULT_POLICY, producer: Producer | None = None, tabl
         flush=chosen.flush and (policy == "loose" or bool(section["flushes_subnormals"])),
         excess=chosen.excess,
         reciprocal=reciprocal,
+        compiled=chosen.excess and (chosen.name == "loose" or bool(producer and producer.outputs == "compiled")),
     )
 
 
@@ -189,8 +199,10 @@ def _section(table: list[dict[str, Any]], frontend: str, version: str) -> dict[s
 
 def _accuracy(section: Mapping[str, Any]) -> Accuracy:
     ulps = {}
-    for dtype in ("float32", "float64"):
-        for function, entry in section[dtype].items():
+    for dtype in ("float32", "float64", "float16", "bfloat16"):
+        # narrow formats have entries only where a function is not computed in float32 and rounded once
+        entries = section.get(dtype, {}) if dtype.endswith("16") else section[dtype]
+        for function, entry in entries.items():
             pair = entry if isinstance(entry, list) else [entry, 0.0]
             ulps[function, dtype] = (float(pair[0]), float(pair[1]))
     return Accuracy(section["name"], ulps, float(section["default"]))

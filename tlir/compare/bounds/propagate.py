@@ -85,7 +85,8 @@ def propagate(
     values: dict[Ref, Enclosure] = {}
     dropped = last_uses(body)
     fused = fusable(body)
-    constant = constants(body)
+    soft = softened(body)
+    constant = shared(body)
 
     def run(region: Body, operands: list[Enclosure]) -> list[Enclosure]:
         return propagate(region, operands, freedoms, reasons, place=f"{place}{node.id}.")
@@ -97,7 +98,7 @@ def propagate(
             else:
                 operands = tuple(values[ref] for ref in node.inputs)
                 fixed = tuple(ref.node in constant for ref in node.inputs)
-                results = _node(node, operands, freedoms, reasons, place, node.id in fused, fixed, run)
+                results = _node(node, operands, freedoms, reasons, place, node.id in fused, node.id in soft, fixed, run)
             for k, enclosure in enumerate(results):
                 values[Ref(node.id, k)] = enclosure
             if observe is not None:
@@ -114,12 +115,13 @@ def _node(
     reasons: Reasons,
     place: str,
     fused: bool,
+    soft: bool,
     fixed: tuple[bool, ...],
     run: Callable[[Body, list[Enclosure]], list[Enclosure]],
 ) -> tuple[Enclosure, ...]:
     tensors = tuple(operand.tensor for operand in operands)
     results = reference(node, tensors)
-    step = Step(node, operands, results, freedoms, reasons, f"{place}{node.id}", fused, fixed, run)
+    step = Step(node, operands, results, freedoms, reasons, f"{place}{node.id}", fused, soft, fixed, run)
     made = (RULES[node.op](step),) if node.op in RULES else tuple(SEVERAL_RULES[node.op](step))
     return tuple(_also_rounded(enclosure, freedoms) for enclosure in made)
 
@@ -156,7 +158,7 @@ def local(
 ) -> tuple[tuple[Enclosure, ...], Reasons]:
     """The enclosures of one node of a body on operands that are given, such as those that a frontend recorded."""
     reasons = Reasons()
-    fixed = constants(body)
+    fixed = shared(body)
 
     def run(region: Body, given: list[Enclosure]) -> list[Enclosure]:
         return propagate(region, given, freedoms, reasons, place=f"{node.id}.")
@@ -168,6 +170,7 @@ def local(
             freedoms,
             reasons,
             "",
+            False,
             False,
             tuple(ref.node in fixed for ref in node.inputs),
             run,
@@ -187,6 +190,24 @@ def _fusable(body: _Identity) -> frozenset[int]:
         if node.op in _SUMS or (node.op in _MOVES and uses):
             adds.update(ref.node for ref in node.inputs)
     return frozenset(reach)
+
+
+@lru_cache(maxsize=64)
+def _softened(body: _Identity) -> frozenset[int]:
+    wanted: set[int] = set()
+    found: set[int] = set()
+    for node in reversed(body.body.nodes):
+        if node.op == "convert" and node.id in wanted:
+            found.add(node.id)
+        if node.op != "convert" and (node.op not in _MOVES or node.id in wanted):
+            wanted.update(ref.node for ref in node.inputs)
+    return frozenset(found)
+
+
+def softened(body: Body) -> frozenset[int]:
+    """The conversions whose result an operation takes, perhaps after it has been moved: not only another conversion, or
+    whoever is given the outputs."""
+    return _softened(_Identity(body))
 
 
 class _Identity:
@@ -214,3 +235,14 @@ def constants(body: Body) -> frozenset[int]:
         if node.op != "input" and all(ref.node in found for ref in node.inputs) and not node.regions:
             found.add(node.id)
     return frozenset(found)
+
+
+def shared(body: Body) -> frozenset[int]:
+    """Nodes by whose reciprocal a compiler may multiply: those that depend on no input, and those that repeat values,
+    whose reciprocals are fewer than the quotients."""
+    repeated: set[int] = set()
+    for node in body.nodes:
+        grows = node.op == "broadcast_in_dim" and node.type.size > body.operand_types(node)[0].size
+        if grows or (node.op in _MOVES and any(ref.node in repeated for ref in node.inputs)):
+            repeated.add(node.id)
+    return constants(body) | repeated

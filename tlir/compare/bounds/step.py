@@ -46,8 +46,10 @@ class Step:
     reasons: Reasons
     place: str
     fused: bool
+    softened: bool
+    """Whether an operation takes the result of this conversion in its format."""
     constant: tuple[bool, ...]
-    """Which operands are constants, as far as a compiler sees."""
+    """Which operands are constants, or one value repeated, as far as a compiler sees."""
     run: Callable[[Body, list[Enclosure]], list[Enclosure]]
 
     def attr(self, name: str) -> Any:
