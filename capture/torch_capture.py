@@ -48,7 +48,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, has_proxy_slot, make_fx
 from torch.utils import _pytree as pytree
 
 CAPTURE_VERSION = "1"
@@ -1218,7 +1218,7 @@ def _fill(w: Writer, a: Any) -> Value:
     return w.broadcast(w.scalar(int("ones" in a.operator), dtype), shape)
 
 
-@rule("_efficientzerotensor.default")
+@rule("_efficientzerotensor.default", "_new_zeros_with_same_feature_meta.default")
 def _zero(w: Writer, a: Any) -> Value:
     shape, dtype = w.out[0]
     return w.broadcast(w.scalar(0, dtype), shape)
@@ -3459,10 +3459,6 @@ def _trilinear(w: Writer, a: Any) -> Value:
 _SPECIAL = {
     "special_i0e": "bessel_i0e",
     "special_i1e": "bessel_i1e",
-    "special_bessel_j0": "bessel_j0",
-    "special_bessel_j1": "bessel_j1",
-    "special_bessel_y0": "bessel_y0",
-    "special_bessel_y1": "bessel_y1",
     "special_modified_bessel_k0": "bessel_k0",
     "special_modified_bessel_k1": "bessel_k1",
     "special_scaled_modified_bessel_k0": "bessel_k0e",
@@ -3538,6 +3534,209 @@ def _horner(w: Writer, x: Value, coefficients: Sequence[float]) -> Value:
     for coefficient in coefficients[1:]:
         total = w.op("add", w.op("multiply", total, x), w.full(coefficient, x))
     return total
+
+
+_BESSEL: dict[int, dict[str, list[float]]] = {
+    0: {
+        "pp": [
+            0.0007969367292973471,
+            0.08283523921074408,
+            1.239533716464143,
+            5.447250030587687,
+            8.74716500199817,
+            5.303240382353949,
+            1.0,
+        ],
+        "pq": [
+            0.0009244088105588637,
+            0.08562884743544745,
+            1.2535274390105895,
+            5.470977403304171,
+            8.761908832370695,
+            5.306052882353947,
+            1.0,
+        ],
+        "qp": [
+            -0.011366383889846916,
+            -1.2825271867050931,
+            -19.553954425773597,
+            -93.20601521237683,
+            -177.68116798048806,
+            -147.07750515495118,
+            -51.41053267665993,
+            -6.050143506007285,
+        ],
+        "qq": [
+            64.3178256118178,
+            856.4300259769806,
+            3882.4018360540163,
+            7240.467741956525,
+            5930.727011873169,
+            2062.0933166032783,
+            242.0057402402914,
+        ],
+        "rp": [-4794432209.782018, 1956174919465.5657, -249248344360967.72, 9708622510473064.0],
+        "rq": [
+            499.563147152651,
+            173785.4016763747,
+            48440965.83399621,
+            11185553704.535683,
+            2112775201154.892,
+            310518229857422.56,
+            3.1812195594320496e16,
+            1.7108629408104315e18,
+        ],
+        "yp": [
+            15592.436785523574,
+            -14663929.59039716,
+            5435264770.518765,
+            -982136065717.9115,
+            87590639439536.7,
+            -3466283033847297.0,
+            4.4273326857256984e16,
+            -1.8495080043698668e16,
+        ],
+        "yq": [
+            1041.2835366425984,
+            626107.330137135,
+            268919633.39381415,
+            86400248710.3935,
+            20297961275010.555,
+            3171577528429750.5,
+            2.5059625617265306e17,
+        ],
+    },
+    1: {
+        "pp": [
+            0.0007621256162081731,
+            0.07313970569409176,
+            1.1271960812968493,
+            5.112079511468076,
+            8.424045901417724,
+            5.214515986823615,
+            1.0,
+        ],
+        "pq": [
+            0.0005713231280725487,
+            0.06884559087544954,
+            1.105142326340617,
+            5.073863861286015,
+            8.399855543276042,
+            5.209828486823619,
+            1.0,
+        ],
+        "qp": [
+            0.05108625947501766,
+            4.982138729512334,
+            75.82382841325453,
+            366.7796093601508,
+            710.8563049989261,
+            597.4896124006136,
+            211.68875710057213,
+            25.207020585802372,
+        ],
+        "qq": [
+            74.23732770356752,
+            1056.4488603826283,
+            4986.410583376536,
+            9562.318924047562,
+            7997.041604473507,
+            2826.1927851763908,
+            336.0936078106983,
+        ],
+        "rp": [-899971225.7055594, 452228297998.19403, -72749424522181.83, 3682957328638529.0],
+        "rq": [
+            620.8364781180543,
+            256987.25675774884,
+            83514679.14319493,
+            22151159547.97925,
+            4749141220799.914,
+            784369607876235.9,
+            8.952223361846274e16,
+            5.322786203326801e18,
+        ],
+        "yp": [
+            1263204747.9017804,
+            -647355876379.1603,
+            114509511541823.73,
+            -8127702555013251.0,
+            2.024394757135949e17,
+            -7.788771962659501e17,
+        ],
+        "yq": [
+            594.3015923461282,
+            235564.09294306856,
+            73481194.44597217,
+            18760131610.870617,
+            3882312774962.3857,
+            620557727146953.8,
+            6.871410873553005e16,
+            3.9727060811656064e18,
+        ],
+    },
+}
+"""Coefficients of native/Math.h, bessel_j0_forward to bessel_y1_forward, from the highest power down."""
+
+
+def _bessel_far(w: Writer, x: Value, order: int, second: bool) -> Value:
+    """Beyond 5: sqrt(2 / (pi x)) times the modulus and phase as rational functions of 25 / x^2."""
+    table, five = _BESSEL[order], w.full(5.0, x)
+    z = w.op("divide", w.full(25.0, x), w.op("multiply", x, x))
+    p, q = (w.op("divide", _horner(w, z, table[n + "p"]), _horner(w, z, table[n + "q"])) for n in "pq")
+    angle = w.op("subtract", x, w.full((0.25 + 0.5 * order) * math.pi, x))
+    sine, cosine = w.op("sine", angle), w.op("cosine", angle)
+    far = w.op("multiply", w.op("divide", five, x), q)
+    near, other = (sine, cosine) if second else (cosine, sine)
+    waves = w.op("add" if second else "subtract", w.op("multiply", p, near), w.op("multiply", far, other))
+    scaled = w.op("multiply", waves, w.full(math.sqrt(2 / math.pi), x))
+    return w.op("divide", scaled, w.op("sqrt", x))
+
+
+def _bessel_near(w: Writer, x: Value, order: int) -> Value:
+    """J0 or J1 up to 5, its first two zeros taken out. The denominators lack the leading 1 of the published ones, so
+    that in float64 torch is some 10^-7 away from the function; so is this."""
+    table, square = _BESSEL[order], w.op("multiply", x, x)
+    zeros = (
+        (5.78318596294678452118, 30.4712623436620863991)
+        if order == 0
+        else (14.6819706421238932572, 49.2184563216946036703)
+    )
+    a, b = (w.op("subtract", square, w.full(zero, x)) for zero in zeros)
+    over, under = _horner(w, square, table["rp"]), _horner(w, square, table["rq"])
+    if order == 1:
+        ratio = w.op("multiply", w.op("divide", over, under), x)
+        return w.op("multiply", w.op("multiply", ratio, a), b)
+    value = w.op("divide", w.op("multiply", w.op("multiply", a, b), over), under)
+    tiny = w.op("subtract", w.full(1.0, x), w.op("divide", square, w.full(4.0, x)))
+    return w.select(w.compare("LT", x, w.full(1e-5, x)), tiny, value)
+
+
+@rule(
+    "special_bessel_j0.default", "special_bessel_j1.default", "special_bessel_y0.default", "special_bessel_y1.default"
+)
+def _bessel(w: Writer, a: Any) -> Value:
+    """native/Math.h: rational functions up to 5 and beyond; Y has a logarithm below, is -inf at 0 and NaN below 0."""
+    given = w.convert(a.self, w.out[0][1])
+    order, second = int(a.operator[-1]), a.operator[-2] == "y"
+    x = given if second else w.op("abs", given)
+    near, far = _bessel_near(w, x, order), _bessel_far(w, x, order, second)
+    if second:
+        table, square = _BESSEL[order], w.op("multiply", x, x)
+        ratio = w.op("divide", _horner(w, square, table["yp"]), _horner(w, square, table["yq"]))
+        slope, logarithm = w.full(2 / math.pi, x), w.op("log", x)
+        if order == 0:
+            near = w.op("add", ratio, w.op("multiply", w.op("multiply", slope, logarithm), near))
+        else:
+            tail = w.op("subtract", w.op("multiply", near, logarithm), w.op("divide", w.full(1.0, x), x))
+            near = w.op("add", w.op("multiply", x, ratio), w.op("multiply", slope, tail))
+    zero = w.full(0.0, x)
+    result = w.select(w.compare("LE", x, w.full(5.0, x)), near, far)
+    if second:
+        result = w.select(w.compare("EQ", x, zero), w.full(-math.inf, x), result)
+        return w.select(w.compare("LT", x, zero), w.full(math.nan, x), result)
+    if order == 1:
+        result = w.select(w.compare("LT", given, zero), w.op("negate", result), result)
+    return result
 
 
 @rule("special_spherical_bessel_j0.default")
@@ -4833,7 +5032,7 @@ def _trace(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str], t
     ]
     if tracer is not None:
         attempts = [attempts[TRACERS.index(tracer)]]
-    first: Exception | None = None
+    errors: list[Exception] = []
     for attempt in attempts:
         messages = io.StringIO()  # torch prints the unfinished graph of an attempt that fails
         try:
@@ -4842,15 +5041,16 @@ def _trace(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str], t
         except CaptureError:
             raise
         except Exception as error:  # torch raises errors of many kinds here
-            if _depends_on_data(error):
-                raise UnsupportedError([_data_problem(error)]) from None
-            first = first or error
+            errors.append(error)
         else:
             sys.stderr.write(messages.getvalue())
             traced.module.graph.eliminate_dead_code()
             return traced
-    assert first is not None
-    raise CaptureError(f"torch cannot trace the function: {_one_line(first)}{_place(first)}") from first
+    for error in errors:
+        if _depends_on_data(error):
+            raise UnsupportedError([_data_problem(error)]) from None
+    last = errors[-1]  # of a run on real tensors, where the function's own mistakes show as they do without tracing
+    raise CaptureError(f"torch cannot trace the function: {_one_line(last)}{_place(last)}") from last
 
 
 def _trace_export(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str]) -> _Traced:
@@ -4944,6 +5144,36 @@ class _WithConstants(torch.fx.Interpreter):
         return self.constants[target] if target in self.constants else super().get_attr(target, args, kwargs)
 
 
+@contextlib.contextmanager
+def _no_values() -> Iterator[None]:
+    """Refuse what reads the values of a traced tensor without its operators, which tracing does not see."""
+    kind = torch.Tensor
+    names = ("numpy", "tolist", "__array__")
+    own = {name: kind.__dict__[name] for name in names if name in kind.__dict__}
+
+    def guarded(name: str) -> Callable[..., Any]:
+        plain = getattr(kind, name)
+
+        def read(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            mode = get_proxy_mode()
+            if mode is not None and has_proxy_slot(x, mode.tracer):
+                raise RuntimeError(f"data-dependent: {name} reads the values of a tensor")
+            return plain(x, *args, **kwargs)
+
+        return read
+
+    for name in names:
+        setattr(kind, name, guarded(name))
+    try:
+        yield
+    finally:
+        for name in names:
+            if name in own:
+                setattr(kind, name, own[name])
+            else:
+                delattr(kind, name)
+
+
 def _recorded_run(flat: _Flat, tensors: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
     """The operators of a run on real tensors, autograd's among them, in place where they are."""
     options: dict[str, Any] = {"tracing_mode": "real"}
@@ -4954,7 +5184,7 @@ def _recorded_run(flat: _Flat, tensors: Sequence[torch.Tensor]) -> torch.fx.Grap
 
         options["decomposition_table"] = {torch.ops.aten.native_batch_norm.default: native_batch_norm_decomposition}
     # The recurrent layers' own kernel is one operator.
-    with torch.enable_grad(), torch.backends.mkldnn.flags(enabled=False):
+    with torch.enable_grad(), torch.backends.mkldnn.flags(enabled=False), _no_values():
         module = make_fx(flat, **options)(*tensors)
     for node in reversed(module.graph.nodes):
         if node.op == "call_function" and str(node.target).startswith("profiler."):

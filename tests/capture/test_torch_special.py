@@ -178,3 +178,11 @@ def test_complex_numbers(name: str) -> None:
     words = "<c8" if expected.dtype.is_complex else "<f4"
     mine = torch.from_numpy(result.words.view(words).astype("<c16")).reshape(expected.shape)
     torch.testing.assert_close(mine, expected.to(torch.complex128), rtol=4e-6, atol=1e-6)
+
+
+def test_bessel_functions_as_torch_approximates_them() -> None:
+    """In float64 too, where torch is some 10^-7 away from the functions themselves."""
+    x = torch.tensor([0.0, 1e-6, 0.3, 1.0, 2.2, 4.9, 5.0, 5.1, 11.0, 40.0, -3.0, -7.0], dtype=torch.float64)
+    for name in ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"):
+        graph, expected = captured(getattr(special, name), x), getattr(special, name)(x)
+        torch.testing.assert_close(torch.from_numpy(_floats(graph)), expected, rtol=1e-13, atol=1e-14, equal_nan=True)
