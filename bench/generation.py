@@ -64,7 +64,12 @@ def measured(frontend: str, example: Any, which: str, folder: Path) -> tuple[lis
         if got != expected:
             raise SystemExit(f"{frontend} {which}, {name}: tlir gives other tokens: {got} for {expected}")
         times.append(f"{1000 * taken:.2f}")
-    return got, [which, str(len(artifact["nodes"])), f"{1000 * seconds / steps:.1f}", *times]
+    return got, [
+        which,
+        str(len(artifact["nodes"])),
+        f"{1000 * seconds / steps:.1f}",
+        *times,
+    ]
 
 
 def section(frontend: str) -> list[str]:
