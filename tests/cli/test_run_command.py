@@ -275,3 +275,27 @@ def test_graphs_that_cannot_run(tlir, write) -> None:
     assert bad.exit_code == 3
     assert "bad.json: /nodes/1: node 1 multiply" in bad.stderr
     assert tlir("run", write("good.json", squares()), "--device", "gpu").exit_code == 4
+
+
+def test_what_a_run_did_and_how_long_it_took(tlir, write) -> None:
+    path = write("one.json", squares())
+    found = json.loads(tlir("run", path, "--device", "cpu", "--stats", "--time", "--json").stdout)
+    assert found["stats"]["kernels"] >= 1
+    assert found["stats"]["reference"] == []
+    assert set(found["stats"]["cache"]) == {"hits", "compiled"}
+    assert list(found["time"]) == ["load", "lower", "compile", "first run", "warm run"]
+    assert all(seconds >= 0 for seconds in found["time"].values())
+    shown = tlir("run", path, "--device", "cpu", "--stats", "--time").stdout
+    assert "nodes on the reference" in shown
+    assert "warm run" in shown
+    assert json.loads(tlir("run", path, "--stats", "--json").stdout)["stats"]["kernels"] == 0
+
+
+def test_the_cpu_device_gives_the_reference_words_and_no_flags(tlir, write) -> None:
+    path = write("one.json", squares())
+    on_cpu, by_reference = (json.loads(tlir("run", path, "--device", d, "--json").stdout) for d in ("cpu", "reference"))
+    assert on_cpu["outputs"] == by_reference["outputs"]
+    refused = tlir("run", path, "--device", "cpu", "--flags")
+    assert refused.exit_code == 4
+    assert "does not give IEEE 754 flags" in refused.stderr
+    assert tlir("compare", path, "--device", "cpu").exit_code in (0, 1)

@@ -6,7 +6,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from tlir.ir.graph import Body, Graph, Node
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType
 from tlir.ir.verify import type_errors
+
+if TYPE_CHECKING:
+    from tlir.backends.cpu.device import Statistics
 
 DEVICES: dict[str, str] = {
     "reference": "NumPy and exact arithmetic: the definition of every operation",
@@ -126,6 +129,17 @@ def evaluator(device: str) -> Evaluate:
     from tlir.backends.reference import evaluate
 
     return evaluate
+
+
+def statistics(graph: Graph, device: str) -> Statistics:
+    """What the last run of the graph on a compiled device did."""
+    if device == "gpu":
+        from tlir.backends.cuda import device as gpu
+
+        return gpu.executable(graph.body).statistics
+    from tlir.backends.cpu import device as cpu
+
+    return cpu.executable(graph.body).statistics
 
 
 def prepare_compiled(graph: Graph) -> Any:

@@ -63,6 +63,10 @@ FLAG_NAMES = ("invalid", "divide_by_zero", "overflow", "underflow", "inexact")
 )
 @click.option("--words", is_flag=True, help="Show the hexadecimal words in place of the values.")
 @click.option("--flags", is_flag=True, help="Show which nodes raised which IEEE 754 flags at how many elements.")
+@click.option("--stats", is_flag=True, help="Show kernels, fused nodes, bytes moved, and what the reference evaluated.")
+@click.option(
+    "--time", "timed", is_flag=True, help="Run twice, and show the time of loading, lowering, compiling, runs."
+)
 @click.option("--output", metavar="FILE", help="Write the outputs to FILE.json, .npz, .npy or .safetensors.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document with the exact words.")
 @click.pass_context
@@ -79,6 +83,8 @@ def command(
     style: str | None,
     words: bool,
     flags: bool,
+    stats: bool,
+    timed: bool,
     output: str | None,
     as_json: bool,
 ) -> None:
@@ -101,6 +107,7 @@ def command(
     from tlir.cli.paths import existing
     from tlir.cli.progress import Progress
     from tlir.cli.values import NUMBERS
+    from tlir.cli.work import Work, show_stats, show_times
     from tlir.errors import UsageError
     from tlir.iteration import carries, recorded, split_pair
 
@@ -109,9 +116,12 @@ def command(
     for option, given_to_it in (("--carry", carry), ("--each", each), ("--record", record)):
         if given_to_it and steps is None:
             raise UsageError("TL0901", f"{option} needs --repeat", hint="say how many steps: --repeat N")
+    if steps is not None and (stats or timed):
+        raise UsageError("TL0901", "--stats and --time are of one run, not of --repeat")
     number = NUMBERS[style or "decimal"]
     suffix = "" if output is None else check_output(output)
-    graph = load(existing(path))
+    work = Work(device)
+    graph = work.loaded(lambda: load(existing(path)))
     names = graph.output_names
     if output is not None:
         require_holdable(suffix, names, graph.ir.body.output_types)
@@ -122,13 +132,10 @@ def command(
     with about(path):
         if steps is None:
             with Progress("running", len(graph.ir.nodes), out) as progress:
-                results = run(
-                    graph.ir,
-                    gather(graph, given, sample),
-                    device=device,
-                    observe=lambda node, values: progress.advance(),
-                    flags=collect,
-                )
+                # only the reference goes node by node
+                observe = (lambda node, values: progress.advance()) if device == "reference" else None
+                inputs = gather(graph, given, sample)
+                results = work.run(lambda: run(graph.ir, inputs, device=device, observe=observe, flags=collect), timed)
         else:
             kept = recorded(graph.ir, record)
             pairs = carries(graph.ir, [split_pair(graph.ir, text) for text in carry])
@@ -153,6 +160,10 @@ def command(
             "carried": [[names[a], graph.input_names[b]] for a, b in pairs],
             "recorded": [names[k] for k in kept],
         }
+    if stats:
+        document["stats"] = work.stats(graph.ir)
+    if timed:
+        document["time"] = work.times(graph.ir)
     if output is not None:
         write_output(output, suffix, names, results, document)
     if as_json:
@@ -172,6 +183,10 @@ def command(
         out.line("the graph returns nothing")
     if flags:
         _show_flags(out, raised)
+    if stats:
+        show_stats(out, graph.ir, document["stats"])
+    if timed:
+        show_times(out, document["time"])
 
 
 def _show(output: Output, name: str, tensor: Tensor, words: bool, number: Number) -> None:

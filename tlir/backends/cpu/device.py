@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from tlir.backends.cpu.compile import Compiled, address, compile_kernel, scratch_address
 from tlir.backends.reference import evaluate_node
-from tlir.errors import UsageError
+from tlir.errors import UnsupportedError, UsageError
+from tlir.floatlib.soft import objects
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.tensor import Tensor, words_shape
 from tlir.ir.types import TensorType
@@ -34,7 +35,8 @@ _KEPT_BODIES = 64
 
 @dataclass
 class Statistics:
-    """What one run did. ``reference`` has the nodes that the reference evaluated, with the reason."""
+    """What one run did. ``reference`` has the nodes that the reference evaluated, with the reason; ``cache_hits`` and
+    ``compiled`` count the kernels' modules, whenever that was."""
 
     kernels: int = 0
     fused: int = 0
@@ -43,6 +45,8 @@ class Statistics:
     lower_seconds: float = 0.0
     compile_seconds: float = 0.0
     transfer_seconds: float = 0.0
+    cache_hits: int = 0
+    compiled: int = 0
 
 
 def threads() -> int:
@@ -86,9 +90,11 @@ class Executable:
         """The compiled launch at a step, or why it is not compiled."""
         known = self._calls.get(number)
         if known is None:
-            start = time.perf_counter()
+            start, before = time.perf_counter(), dict(objects.counts)
             known = self._calls[number] = self._compile(launch)
             self.statistics.compile_seconds += time.perf_counter() - start
+            self.statistics.cache_hits += objects.counts["hits"] - before["hits"]
+            self.statistics.compiled += objects.counts["compiled"] - before["compiled"]
         return known
 
     def compile(self, kernel: Kernel) -> Any:
@@ -149,8 +155,8 @@ class Executable:
                 values[step.value] = Tensor(type, words)
             for ref in self._last[number]:
                 values.pop(ref, None)
-        statistics.lower_seconds = self.statistics.lower_seconds
-        statistics.compile_seconds = self.statistics.compile_seconds
+        for once in ("lower_seconds", "compile_seconds", "cache_hits", "compiled"):
+            setattr(statistics, once, getattr(self.statistics, once))
         self.statistics = statistics
         return [values[ref] for ref in self.program.outputs]
 
@@ -294,10 +300,14 @@ def executable(body: Body) -> Executable:
 def evaluate(
     body: Body, inputs: Sequence[Tensor], *, observe: Callable[..., None] | None = None, flags: Any = None
 ) -> list[Tensor]:
-    """As ``tlir.backends.reference.evaluate``, by compiled code. Observing values and collecting flags are the
-    reference's."""
-    if observe is not None or flags is not None:
-        from tlir.backends.reference import evaluate as by_reference
-
-        return by_reference(body, inputs, observe=observe, flags=flags)
+    """The outputs of a body by compiled code. UnsupportedError TL0802 for values of nodes and flags, which kernels do
+    not have: they are the reference's."""
+    require_plain("cpu", observe, flags)
     return executable(body).run(inputs)
+
+
+def require_plain(device: str, observe: Callable[..., None] | None, flags: Any) -> None:
+    """UnsupportedError TL0802 for what only the reference gives."""
+    if observe is not None or flags is not None:
+        what = "IEEE 754 flags" if flags is not None else "the values of nodes"
+        raise UnsupportedError("TL0802", f"the device {device} does not give {what}", hint="use the device reference")

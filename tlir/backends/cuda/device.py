@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tlir.backends.cpu.device import Executable, Statistics, demanded, written
+from tlir.backends.cpu.device import Executable, Statistics, demanded, require_plain, written
 from tlir.backends.cuda.nvrtc import FLAGS
 from tlir.backends.cuda.source import BLOCK, Source, module, source
 from tlir.backends.reference import evaluate_node
@@ -164,9 +164,6 @@ def executable(body: Body) -> GpuExecutable:
 def evaluate(
     body: Body, inputs: Sequence[Tensor], *, observe: Callable[..., None] | None = None, flags: Any = None
 ) -> list[Tensor]:
-    """As ``tlir.backends.reference.evaluate``, on the GPU. Observing values and flags are the reference's."""
-    if observe is not None or flags is not None:
-        from tlir.backends.reference import evaluate as by_reference
-
-        return by_reference(body, inputs, observe=observe, flags=flags)
+    """As ``tlir.backends.cpu.device.evaluate``, on the GPU."""
+    require_plain("gpu", observe, flags)
     return executable(body).run(inputs)

@@ -76,19 +76,17 @@ def evaluate(
     given = dict(zip(body.input_ids, inputs, strict=True))
     values: dict[Ref, Tensor] = {}
     dropped = last_uses(body)
-    # overflow of integers, and IEEE exceptions of floats, are part of the meaning and not worth a warning
-    with np.errstate(all="ignore"):
-        for node in body.nodes:
-            if node.op == "input":
-                results: tuple[Tensor, ...] = (given[node.id],)
-            else:
-                results = evaluate_node(node, tuple(values[ref] for ref in node.inputs), flags)
-            for k, tensor in enumerate(results):
-                values[Ref(node.id, k)] = tensor
-            if observe is not None:
-                observe(node, results)
-            for ref in dropped[node.id]:
-                del values[ref]
+    for node in body.nodes:
+        if node.op == "input":
+            results: tuple[Tensor, ...] = (given[node.id],)
+        else:
+            results = evaluate_node(node, tuple(values[ref] for ref in node.inputs), flags)
+        for k, tensor in enumerate(results):
+            values[Ref(node.id, k)] = tensor
+        if observe is not None:
+            observe(node, results)
+        for ref in dropped[node.id]:
+            del values[ref]
     return [values[ref] for ref in body.outputs]
 
 
@@ -98,7 +96,9 @@ def evaluate_node(node: Node, operands: tuple[Tensor, ...], collect: CollectFlag
         return tuple(REGION_EVALUATORS[node.op](node, operands, evaluate))
     record = FlagRecord(node.type.shape) if collect is not None else None
     call = Invocation(node, operands, record)
-    words = SEVERAL[node.op](call) if node.op in SEVERAL else (EVALUATORS[node.op](call),)
+    # overflow of integers, and IEEE exceptions of floats, are part of the meaning and not worth a warning
+    with np.errstate(all="ignore"):
+        words = SEVERAL[node.op](call) if node.op in SEVERAL else (EVALUATORS[node.op](call),)
     if collect is not None and record is not None and record.noted:
         collect(node, record.array)
     return tuple(Tensor(type, np.asarray(w, order="C")) for type, w in zip(node.types, words, strict=True))

@@ -32,6 +32,8 @@ PLAIN = "O2, loops as they are"
 """Pipelines: one for code of scalars, and a quicker one for code that is written in vectors already."""
 
 _LOCK = Lock()
+counts = {"hits": 0, "compiled": 0}
+"""How many modules came from the folder, and how many were compiled, in this process."""
 _ENGINES: list[Any] = []
 """The owners of all code that was loaded; code is never unloaded."""
 
@@ -47,6 +49,7 @@ def compile_ir(text: str, entries: Iterable[str], pipeline: str = VECTORIZED) ->
         machine = _target()
         path = _path(text, pipeline)
         code = None if path is None else _read(path)
+        counts["compiled" if code is None else "hits"] += 1
         if code is None:
             code = _object_code(text, machine, pipeline)
             if path is not None:
