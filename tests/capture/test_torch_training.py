@@ -116,6 +116,24 @@ def test_distributions_are_traced_without_their_checks_which_stay_on() -> None:
         torch.distributions.Normal(0.0, torch.tensor(-1.0))
 
 
+WEIGHT = nn.Parameter(torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x.detach().numpy().sum(),
+        lambda x: x.sum().tolist(),
+        lambda x: 1.0 if x.sum() > 0 else 2.0,
+    ],
+    ids=["numpy", "tolist", "branch"],
+)
+def test_values_that_leave_the_tensors_are_refused_and_not_fixed(read: Any) -> None:
+    with pytest.raises(capture.UnsupportedError, match="data-dependent"):
+        capture.export(lambda x: torch.autograd.grad((WEIGHT * x).sum() * float(read(x)), WEIGHT), X)
+    assert torch.Tensor.numpy(X).shape == (5, 3)
+
+
 INDICES: dict[str, Any] = {
     "read": lambda x, i, j: (x[i], x[..., i], x[i, j], x[:, j, None], x[i, ..., 1:], x[1, j]),
     "write": lambda x, i, j: (
