@@ -58,7 +58,7 @@ class Graph:
 
         return check(self.ir, lowering)
 
-    def run(self, arrays: Any = None, *, device: str = "reference", sample: int = 0) -> Any:
+    def run(self, arrays: Any = None, *, device: str = "auto", sample: int = 0) -> Any:
         """The outputs for the recorded sample, or for ``arrays``.
 
         ``arrays`` is a sequence of arrays in the order of ``input_ids``, a mapping from input names to arrays, or the
@@ -69,11 +69,15 @@ class Graph:
         structure of the output tree where there is one. A format that NumPy does not have gives an object array of
         ``tlir.floatlib.value.Value``.
 
+        ``device`` "auto" is the compiled device "cpu" where it is installed and the graph is work enough, otherwise the
+        reference. All devices return the same words.
+
         Raises UsageError TL0601 for inputs that do not fit, TL0602 where there is no such sample, ArtifactError TL03xx
         where the declared types do not hold, UnsupportedError for a device that is not here or too little memory.
         """
         from tlir.backends import run
 
+        device = self._chosen(device)
         if device == "cpu" and (results := self._run_directly(arrays)) is not None:
             return results
         if arrays is not None:
@@ -83,6 +87,20 @@ class Graph:
         else:
             inputs = self.sample_inputs(sample)
         return self._results(run(self.ir, inputs, device=device))
+
+    def _chosen(self, device: str) -> str:
+        """The device of one more run: a graph that ``auto`` once compiled stays compiled."""
+        known: str | None = self.__dict__.get("_automatic")
+        if device != "auto" or known is not None:
+            return known if device == "auto" and known is not None else device
+        from tlir.backends.automatic import chosen
+
+        runs = self.__dict__.get("_runs", 0) + 1
+        object.__setattr__(self, "_runs", runs)
+        found = chosen(device, self.ir.body, runs=runs)
+        if found != "reference":
+            object.__setattr__(self, "_automatic", found)
+        return found
 
     def _run_directly(self, arrays: Any) -> Any:
         """What ``run`` returns, where the inputs are just the arrays that small compiled kernels take; else None."""
@@ -104,7 +122,7 @@ class Graph:
         *,
         each: Mapping[str, Any] | None = None,
         record: str | Iterable[str] = (),
-        device: str = "reference",
+        device: str = "auto",
         sample: int = 0,
     ) -> Any:
         """The outputs after ``steps`` steps, outputs of each becoming inputs of the next as ``carry`` says.
@@ -122,11 +140,13 @@ class Graph:
         there, an input that is carried twice or also in ``each``, and steps that would all be the same; TL0601 for
         inputs that are not there and types that do not match; and what ``run`` raises.
         """
+        from tlir.backends.automatic import chosen
         from tlir.backends.iterate import iterate
         from tlir.iteration import carries, for_each, recorded
 
         if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
             raise UsageError("TL0901", f"the number of steps is a positive integer, not {steps!r}")
+        device = chosen(device, self.ir.body, runs=steps)
         pairs = carries(self.ir, carry)
         kept = recorded(self.ir, record)
         stacked = for_each(self.ir, each or {}, steps)

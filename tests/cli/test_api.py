@@ -319,3 +319,17 @@ def test_graphs_are_cast_and_reordered() -> None:
     assert graph.reorder(dtype="float64").run([np.float32([2**12, 1, 1, 1])])[0] == np.float32(2**24 + 3)
     with pytest.raises(tlir.UsageError, match="TL0901"):
         graph.reorder()
+
+
+def test_the_device_is_chosen_by_the_work_and_kept() -> None:
+    from tlir.backends.automatic import COMPILED_RUNS, chosen, operations
+
+    graph = tlir.load(identity(np.float32([1, 2, 3])))
+    assert chosen("auto", graph.ir.body) == "reference"
+    assert chosen("auto", graph.ir.body, runs=COMPILED_RUNS) == "cpu"
+    assert chosen("auto", graph.ir.body, runs=COMPILED_RUNS, plain=False) == "reference"
+    assert chosen("gpu", graph.ir.body) == "gpu"
+    assert operations(graph.ir.body) <= 3
+    results = [graph.run([np.float32([1, 2, 3])])[0].tolist() for _ in range(COMPILED_RUNS + 1)]
+    assert results == [[1, 2, 3]] * (COMPILED_RUNS + 1)
+    assert graph.__dict__["_automatic"] == "cpu"

@@ -54,7 +54,7 @@ FLAG_NAMES = ("invalid", "divide_by_zero", "overflow", "underflow", "inexact")
     multiple=True,
     help="With --repeat: keep the output OUT of every step, along a leading axis of N.",
 )
-@click.option("--device", metavar="DEVICE", default="reference", help="Where to run (reference).")
+@click.option("--device", metavar="DEVICE", default="auto", help="reference, cpu, gpu, or by the work (auto).")
 @click.option(
     "--print",
     "style",
@@ -99,6 +99,7 @@ def command(
     """
     from tlir.api import load
     from tlir.backends import prepare, run
+    from tlir.backends.automatic import chosen
     from tlir.backends.iterate import iterate
     from tlir.cli.console import Output, counted, to_json
     from tlir.cli.group import about
@@ -120,8 +121,9 @@ def command(
         raise UsageError("TL0901", "--stats and --time are of one run, not of --repeat")
     number = NUMBERS[style or "decimal"]
     suffix = "" if output is None else check_output(output)
-    work = Work(device)
+    work = Work()
     graph = work.loaded(lambda: load(existing(path)))
+    device = work.device = chosen(device, graph.ir.body, plain=not flags, runs=steps or 1)
     names = graph.output_names
     if output is not None:
         require_holdable(suffix, names, graph.ir.body.output_types)

@@ -17,8 +17,8 @@ T = TypeVar("T")
 class Work:
     """Measures one run on a device. Times are wall-clock seconds."""
 
-    def __init__(self, device: str) -> None:
-        self.device = device
+    def __init__(self) -> None:
+        self.device = "reference"
         self._seconds: dict[str, float] = {}
         self._first: Any = None
 

@@ -1,0 +1,48 @@
+"""Which device ``auto`` is. It is a matter of time alone: every device returns the same words."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from math import prod
+
+from tlir.ir.graph import Body, Node
+
+AUTO = "auto"
+
+COMPILED_FROM = 1 << 24
+"""Scalar operations from which a run is compiled: the reference takes about as long for so many as kernels take to
+compile (0.1 to 1 s)."""
+
+
+COMPILED_RUNS = 200
+"""Runs from which even a small graph is compiled."""
+
+
+def chosen(device: str, body: Body, *, plain: bool = True, runs: int = 1) -> str:
+    """``device`` itself, or for ``auto`` the device ``cpu`` where it is there and ``runs`` runs of the body are work
+    enough. ``plain``: neither flags nor the values of nodes are wanted, which only the reference gives."""
+    if device != AUTO:
+        return device
+    if not plain or find_spec("llvmlite") is None:
+        return "reference"
+    return "cpu" if runs >= COMPILED_RUNS or runs * operations(body) >= COMPILED_FROM else "reference"
+
+
+def operations(body: Body) -> int:
+    """About how many scalar operations an evaluation takes; a loop of unknown length counts once."""
+    return sum(_of_node(body, node) for node in body.nodes)
+
+
+def _of_node(body: Body, node: Node) -> int:
+    if node.op in ("input", "constant"):
+        return 0
+    if node.regions:
+        return node.attrs.get("length", 1) * sum(operations(region) for region in node.regions)
+    results = sum(type.size for type in node.types)
+    operands = body.operand_types(node)
+    if node.op == "dot_general":
+        return results * prod(operands[0].shape[axis] for axis in node.attrs["lhs_contracting_dimensions"])
+    if node.op == "convolution":
+        outputs = operands[1].shape[node.attrs["rhs_dimensions"][0]]
+        return results * (operands[1].size // max(outputs, 1))
+    return max([results, *(type.size for type in operands)])
