@@ -32,6 +32,7 @@ import itertools
 import json
 import math
 import random
+import re
 import signal
 import sys
 import time
@@ -339,12 +340,18 @@ def _table(record: dict[str, list[str]]) -> str:
     return "\n".join(lines)
 
 
+def _without_arguments(reason: str) -> str:
+    """The first operator of a refusal and why, without its arguments and dtypes, so that dtypes share a line."""
+    first = re.sub(r"\(.*\)", "", re.sub(r"  at [^:]*:\d+ in [^:;]*", "", reason.split("; ")[0]))
+    return re.sub(r"torch\.(b?float\d+|complex\d+)", "a dtype", first)[:160]
+
+
 def _report(record: dict[str, list[str]], left_out: set[str]) -> str:
     groups: dict[tuple[str, str, str], list[str]] = collections.defaultdict(list)
     for key, (label, reason) in sorted(record.items()):
         if label not in ("matched", "not exported"):
             name, dtype, sample = key.split(" ")
-            groups[name, label, reason.split("  at ")[0][:160]].append(f"{dtype}#{sample}")
+            groups[name, label, _without_arguments(reason)].append(f"{dtype}#{sample}")
     lines = [
         "# PyTorch's operator database, measured",
         "",
