@@ -12,7 +12,10 @@ or from a shell::
 
     python torch_capture.py my_model.py:predict --args my_model.py:example_args -o predict.json
 
-The function is traced with ``torch.export`` and decomposed to core ATen operators; each of these is written as the
+``write("model.json", model, x)`` does both at once, and keeps no second copy of large weights.
+
+The function is traced with ``torch.export`` and decomposed to core ATen operators (where that cannot trace it, as with
+gradients and training steps, a run is recorded with ``make_fx``); each of these is written as the
 operations of the artifact format that return the same words, wherever torch's own result is defined by rounding. The
 rules below state, for every composite operator, the formula that torch's CPU kernel evaluates. What cannot be written
 raises ``UnsupportedError``, which lists every operator concerned with its arguments and the user's source line.
