@@ -69,3 +69,17 @@ def test_what_differs_in_an_attribute_or_a_type_stays_apart() -> None:
     b.add("convert", (x,), TensorType((9,), NAMED["float16"]))
     body = b.body([x])
     assert merged(body) == (body, {})
+
+
+def test_a_kernel_that_a_device_does_not_compile_reads_what_is_left_of_the_first_of_equal_nodes() -> None:
+    """The second conjugate is evaluated by the reference, after the operand of the first one has been dropped."""
+    b = Builder(np.random.default_rng(0))
+    type = TensorType((9,), NAMED["complex64"])
+    x = b.input(type)
+    one, other = b.add("conjugate", (x,), type), b.add("conjugate", (x,), type)
+    ordered = b.add("sort", (one,), type, dimension=0)
+    again = b.add("sort", (ordered,), type, dimension=0, descending=True)
+    body = b.body([b.add("add", (again, b.add("multiply", (other, other), type)), type)])
+    inputs = [random_tensor(np.random.default_rng(1), type)]
+    expected, results = run(Graph(body), inputs), run(Graph(body), inputs, device="cpu")
+    assert all(a.same_words(b) for a, b in zip(expected, results, strict=True))

@@ -25,6 +25,7 @@ from tlir.ir.tensor import Tensor, words_shape
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Kernel, Launch, Program
 from tlir.passes.lower import lower
+from tlir.passes.lower.merge import merged
 
 THREADS_VARIABLE = "TLIR_THREADS"
 SPLIT_FROM = 1 << 15
@@ -79,7 +80,8 @@ class Executable:
     """A body lowered for this processor; kernels are compiled when they are first run."""
 
     def __init__(self, body: Body) -> None:
-        self.body = body
+        # equal nodes are one in the program: what the reference evaluates of it has to read the same values
+        self.body, _ = merged(body)
         start = time.perf_counter()
         self.program: Program = lower(body)
         self.statistics = Statistics(lower_seconds=time.perf_counter() - start)

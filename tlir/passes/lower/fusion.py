@@ -25,8 +25,11 @@ from tlir.passes.lower.places import Place, split_place
 from tlir.passes.lower.rows import Row
 from tlir.passes.lower.words import is_splat
 
-MAX_DEPTH = 32
+MAX_DEPTH = 24
 """The longest chain of operations that is computed in place."""
+
+ROUNDS = 3
+"""How often a kernel that fills one more array is asked whether it can fill what that array is computed from."""
 
 MAX_KERNELS = 4
 """A cheap value is computed again in at most so many kernels."""
@@ -174,19 +177,15 @@ class Fusion:
     def _with_more(self, ref: Ref, alone: Emitter, open_arrays: Collection[Ref]) -> Emitter:
         """The kernel with more outputs: arrays that it would read, and others of its shape that read what it reads."""
         beside = {u for u in open_arrays if u != ref and self._is_computed(self.body.nodes[u.node])}
-        inner = frozenset(sorted((u for u in alone.inputs if u in beside), reverse=True)[:TOGETHER])
-        best = alone
-        while inner:
-            try:
-                emitter = self._together([ref], inner)
-            except Split:
+        best, refused = alone, set()
+        for _ in range(ROUNDS):
+            room = TOGETHER - len(best.outputs)
+            more = sorted((u for u in best.inputs if u in beside and u not in refused), reverse=True)[:room]
+            wider = self._wider(ref, best, frozenset(more))
+            if wider is None:
                 break
-            filled = frozenset(emitter.outputs)
-            if inner <= filled and self.groups.together(filled, emitter.inputs) and self._worth(emitter):
-                best = emitter
-                break
-            # without those that it does not fill
-            inner = frozenset() if inner <= filled else inner & filled
+            refused |= set(more) - set(wider.outputs)
+            best = wider
         if best.anchored:
             return best
         found = frozenset(best.outputs) - {ref}
@@ -207,6 +206,21 @@ class Fusion:
             if complete and not emitter.anchored and self.groups.together(filled, emitter.inputs):
                 best, main = emitter, [*main, u]
         return best
+
+    def _wider(self, ref: Ref, best: Emitter, more: frozenset[Ref]) -> Emitter | None:
+        """The kernel with those of ``more`` that it can fill on the way; None if it can fill none."""
+        before = frozenset(best.outputs) - {ref}
+        while more:
+            try:
+                emitter = self._together([ref], before | more)
+            except Split:
+                return None
+            filled = frozenset(emitter.outputs)
+            if before | more <= filled:
+                good = self.groups.together(filled, emitter.inputs) and self._worth(emitter)
+                return emitter if good else None
+            more &= filled
+        return None
 
     def _is_computed(self, node: Node) -> bool:
         """Whether elements are computed on demand (a reshape that is an array is another name for one)."""
