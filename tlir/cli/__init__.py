@@ -9,6 +9,7 @@ COMMANDS: dict[str, str] = {
     "run": "tlir.cli.run",
     "compare": "tlir.cli.compare",
     "locate": "tlir.cli.locate",
+    "reduce": "tlir.cli.reduce",
     "show": "tlir.cli.show",
     "emit": "tlir.cli.emit",
     "diff": "tlir.cli.diff",

@@ -198,6 +198,18 @@ def locate(
     return Location(sample, tuple(nodes), ledger.entries(), suspect, elements, tuple(missing), freedoms)
 
 
+def frontend_values(graph: Graph, sample: int = 0) -> dict[Ref, Tensor]:
+    """The frontend's value of everything in a sample that has a trace: recorded, or what recorded operands give."""
+    recorded = graph.samples[sample]
+    reference: dict[Ref, Tensor] = {}
+
+    def keep(node: Node, results: tuple[Tensor, ...]) -> None:
+        reference.update((Ref(node.id, k), tensor) for k, tensor in enumerate(results))
+
+    evaluate(graph.body, recorded.inputs, observe=keep)
+    return _filled(graph.body, recorded, dict(recorded.trace or {}), reference)
+
+
 def trace_of(graph: Graph, other: Graph, sample: int = 0) -> dict[Ref, Tensor]:
     """What another artifact of the same graph recorded for a sample: its trace, and its outputs unless compiled code
     made them, whose intermediate values nobody has.
