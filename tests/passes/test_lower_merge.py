@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from lower_graphs import Builder, random_tensor
 
 from tlir.backends import run
@@ -73,6 +74,7 @@ def test_what_differs_in_an_attribute_or_a_type_stays_apart() -> None:
 
 def test_a_kernel_that_a_device_does_not_compile_reads_what_is_left_of_the_first_of_equal_nodes() -> None:
     """The second conjugate is evaluated by the reference, after the operand of the first one has been dropped."""
+    pytest.importorskip("llvmlite")
     b = Builder(np.random.default_rng(0))
     type = TensorType((9,), NAMED["complex64"])
     x = b.input(type)
