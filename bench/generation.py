@@ -2,7 +2,8 @@
 
     python bench/generation.py [OUTPUT.md]
 
-Every loop must give the same tokens, those that the frontend's own loop gives; the table has the seconds of each.
+Every loop must give the same tokens, those that the frontend's own loop gives; the table has the processor time of
+each.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ CARRY = {"cached": ("cache", "token", "position"), "recomputed": ("tokens", "pos
 def loop(
     step: Callable[..., Any], carry: tuple[str, ...], arguments: tuple[Any, ...], steps: int
 ) -> tuple[list[int], float]:
-    """The frontend's own loop: its tokens, and the median of the seconds of a step."""
+    """The frontend's own loop: its tokens, and the median of a step's seconds of processor time."""
     tokens: list[int] = []
     result: dict[str, Any] = {}
     times: list[float] = []
     for _ in range(steps):
-        began = time.perf_counter()
+        began = time.process_time()
         result = step(*arguments)
         arguments = (*(result[name] for name in carry), *arguments[len(carry) :])
         int(result["position"])  # waits for the step
         if "token" in result:
             tokens.append(int(result["token"]))
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     if not tokens:
         tokens = [int(token) for token in result["tokens"][1:]]
     return tokens, statistics.median(times)
@@ -96,8 +97,9 @@ def main() -> None:
         "",
         "Written by `python bench/generation.py bench/results-generation.md`: greedy generation with a small",
         "transformer (`examples/jax_generation.py`, `examples/torch_generation.py`), one token a step, with the keys",
-        "and values of the places before in a cache or computed again. Milliseconds per step: of tlir a share of the",
-        "whole command's, with starting, reading and writing, of the frontend's own loop the median.",
+        "and values of the places before in a cache or computed again. Milliseconds of processor time per step, all",
+        "threads together: of tlir a share of the whole command's, with starting, reading and writing, of the",
+        "frontend's own loop the median.",
     ]
     for frontend in TITLES:
         lines += section(frontend)

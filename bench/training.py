@@ -8,9 +8,7 @@ binary128 say how much of each curve is rounding. Needs both frontends (and a C+
 
 from __future__ import annotations
 
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -26,21 +24,18 @@ SHOWN = (1, 2, 5, 10, 20, 30, 40, 50)
 Curve = list[Fraction]
 
 
-def loop(step: Callable[..., Any], example: Any, as_input: Callable[[Any], Any]) -> tuple[Curve, float]:
-    """The losses of the frontend's own loop, and the median of the seconds of a step."""
+def loop(step: Callable[..., Any], example: Any, as_input: Callable[[Any], Any]) -> Curve:
+    """The losses of the frontend's own loop."""
     params, state, _ = example.arguments()
     losses: Curve = []
-    times: list[float] = []
     for tokens in example.batches(STEPS):
-        began = time.perf_counter()
         result = step(params, state, as_input(tokens))
         params, state = result["params"], result["state"]
         losses.append(Fraction(float(result["loss"])))
-        times.append(time.perf_counter() - began)
-    return losses, statistics.median(times)
+    return losses
 
 
-def frontend_loops(frontend: str, example: Any) -> dict[str, tuple[Curve, float]]:
+def frontend_loops(frontend: str, example: Any) -> dict[str, Curve]:
     if frontend == "jax":
         import jax
 
@@ -52,21 +47,19 @@ def frontend_loops(frontend: str, example: Any) -> dict[str, tuple[Curve, float]
     return {"uncompiled": uncompiled, "compiled": loop(torch.compile(example.step), example, torch.from_numpy)}
 
 
-def captured(frontend: str, example: Any, folder: Path) -> tuple[dict[str, tuple[Curve, float]], int, float]:
-    """tlir's curves, the number of nodes, and the seconds of the capture."""
+def captured(frontend: str, example: Any, folder: Path) -> tuple[dict[str, Curve], int]:
+    """tlir's curves, and the number of nodes."""
     capture = module("capture", f"{frontend}_capture")
-    began = time.perf_counter()
     artifact = capture.export(example.step, *example.arguments())
-    seconds = time.perf_counter() - began
     step, wide, batches = folder / "step.json", folder / "wide.json", folder / "batches.npy"
     capture.save(artifact, step)
     np.save(batches, example.batches(STEPS))
     tlir("cast", str(step), "--to", "binary128", "-o", str(wide))
     curves = {}
     for name, path in (("tlir", step), ("binary128", wide)):
-        outputs, taken = iterate(path, STEPS, CARRY, ("--each", f"tokens={batches}", "--record", "loss"))
-        curves[name] = [Fraction(value) for value in outputs["output['loss']"]["values"]], taken / STEPS
-    return curves, len(artifact["nodes"]), seconds
+        outputs, _ = iterate(path, STEPS, CARRY, ("--each", f"tokens={batches}", "--record", "loss"))
+        curves[name] = [Fraction(value) for value in outputs["output['loss']"]["values"]]
+    return curves, len(artifact["nodes"])
 
 
 def largest(a: Curve, b: Curve) -> float:
@@ -76,10 +69,10 @@ def largest(a: Curve, b: Curve) -> float:
 def section(frontend: str) -> list[str]:
     example = module("examples", f"{frontend}_training")
     with tempfile.TemporaryDirectory() as name:
-        curves, nodes, seconds = captured(frontend, example, Path(name))
+        curves, nodes = captured(frontend, example, Path(name))
     curves = frontend_loops(frontend, example) | curves
     names = ("uncompiled", "compiled", "tlir", "binary128")
-    losses = {name: curves[name][0] for name in names}
+    losses = {name: curves[name] for name in names}
     rows = [
         [
             str(k),
@@ -94,22 +87,17 @@ def section(frontend: str) -> list[str]:
     own = largest(losses["compiled"], losses["uncompiled"])
     found = min(largest(losses["tlir"], losses[other]) for other in ("compiled", "uncompiled"))
     verdict = "within" if found <= own else "beyond"
-    times = [[name, f"{1000 * curves[name][1]:.1f}"] for name in names]
     return [
         "",
         f"## {TITLES[frontend]}",
         "",
-        f"{where(frontend)} The step has {nodes} nodes and was captured in {seconds:.1f} s.",
+        f"{where(frontend)} The step has {nodes} nodes.",
         "",
         *table(("step", "uncompiled", "compiled", "tlir", "binary128"), rows),
         "",
         f"The largest differences of the loss in {STEPS} steps; tlir is {verdict} the frontend's own.",
         "",
         *table(("curves", "largest difference"), differences),
-        "",
-        "Milliseconds per step: of the frontend the median, of tlir a share of the whole command's, on the reference.",
-        "",
-        *table(("loop", "ms"), times),
     ]
 
 
