@@ -11,9 +11,11 @@ import cases_reductions
 import numpy as np
 import pytest
 from conformance import Case, single, tensor_type, to_tensor, words_of
+from lower_graphs import random_graph
 
 from tlir.backends import run
 from tlir.backends.interpreter import WordDomain, run_program
+from tlir.kernel import interpret
 from tlir.kernel.interpret import run_kernel
 from tlir.kernel.ir import Kernel
 from tlir.kernel.parse import parse_kernel
@@ -108,3 +110,13 @@ def test_computed_indices() -> None:
       store c[i0] = v1
     }"""
     assert ran(text, a=[255, 2, 0], b=[5, 6, 7, 8]) == {"c": [5, 8, 6]}
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_space_taken_in_parts_gives_the_same_words(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    body, inputs = random_graph(seed, 10)
+    program = lower(body)
+    whole = run_program(program, body, inputs)
+    monkeypatch.setattr(interpret, "SIDE_BY_SIDE", 3)
+    parts = run_program(program, body, inputs)
+    assert all(a.same_words(b) for a, b in zip(whole, parts, strict=True))

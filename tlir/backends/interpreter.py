@@ -16,7 +16,7 @@ from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.tensor import Tensor, words_shape
 from tlir.ir.types import DType, TensorType
 from tlir.kernel.interpret import Elements, Integers, run_kernel
-from tlir.kernel.ir import Alias, Fallback, Program
+from tlir.kernel.ir import Alias, Fallback, Launch, Program
 
 
 class WordDomain:
@@ -63,9 +63,23 @@ def evaluate_alone(node: Node, operands: Sequence[Tensor]) -> list[Tensor]:
     return evaluate(Body((*nodes, own), tuple(range(count)), outputs), operands)
 
 
+def run_launch(launch: Launch, types: Mapping[Ref, TensorType], values: Mapping[Ref, Tensor]) -> dict[Ref, Tensor]:
+    """The values that one launch computes from those that it reads."""
+    domain = WordDomain()
+    pairs = list(zip(launch.kernel.buffers, launch.arguments, strict=False))
+    memory = {
+        buffer: domain.blank(buffer.dtype, buffer.size)
+        if buffer.role == "output"
+        else np.asarray(values[ref].words).reshape((buffer.size, *tail(buffer.dtype)))
+        for buffer, ref in pairs
+    }
+    run_kernel(launch.kernel, memory, domain)
+    outputs = [(memory[buffer], ref) for buffer, ref in pairs if buffer.role == "output"]
+    return {ref: Tensor(types[ref], words.reshape(words_shape(types[ref]))) for words, ref in outputs}
+
+
 def run_program(program: Program, body: Body, inputs: Sequence[Tensor]) -> list[Tensor]:
     """The outputs of a program for a body's inputs: kernels interpreted, fallbacks evaluated by the reference."""
-    domain = WordDomain()
     values: dict[Ref, Tensor] = dict(program.constants) | dict(zip(program.inputs, inputs, strict=True))
     for step in program.steps:
         if isinstance(step, Fallback):
@@ -76,16 +90,5 @@ def run_program(program: Program, body: Body, inputs: Sequence[Tensor]) -> list[
             type = program.types[step.value]
             values[step.value] = Tensor(type, values[step.of].words.reshape(words_shape(type)))
         else:
-            memory = {}
-            kernel = step.kernel
-            for buffer, ref in zip(kernel.buffers, step.arguments, strict=False):
-                if buffer.role == "output":
-                    memory[buffer] = domain.blank(buffer.dtype, buffer.size)
-                else:
-                    memory[buffer] = values[ref].words.reshape((buffer.size, *tail(buffer.dtype)))
-            run_kernel(kernel, memory, domain)
-            for buffer, ref in zip(kernel.buffers, step.arguments, strict=False):
-                if buffer.role == "output":
-                    type = program.types[ref]
-                    values[ref] = Tensor(type, memory[buffer].reshape(words_shape(type)))
+            values |= run_launch(step, program.types, values)
     return [values[ref] for ref in program.outputs]

@@ -40,6 +40,9 @@ from tlir.kernel.ir import (
 Elements = NDArray[Any]
 """Elements of one dtype; their own axes, if any, stand last."""
 
+SIDE_BY_SIDE = 1 << 16
+"""About so many iterations of a kernel's space are run at once."""
+
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
@@ -81,7 +84,7 @@ class Lanes:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(v.extent for v in self.variables)
+        return self.mask.shape
 
 
 class Machine:
@@ -92,15 +95,25 @@ class Machine:
         self.memory = dict(memory)
         self.values: dict[Value, Elements] = {}
         self.counters: dict[Variable, int] = {}
-        self.iterations = prod(v.extent for v in kernel.space)
-        for buffer in kernel.buffers:
-            if buffer.role == "local":
-                self.memory[buffer] = domain.blank(buffer.dtype, buffer.size * self.iterations)
+        self.first = 0
+        self.space_shape = tuple(v.extent for v in kernel.space)
 
     def run(self) -> None:
-        if self.iterations:
-            shape = tuple(v.extent for v in self.kernel.space)
-            self._block(self.kernel.body, Lanes(self.kernel.space, np.ones(shape, np.bool_)))
+        """All iterations of the space, some along its first axis at a time where there are many."""
+        extents = tuple(v.extent for v in self.kernel.space)
+        if not extents:
+            self._some(())
+            return
+        step = max(1, SIDE_BY_SIDE // max(prod(extents[1:]), 1))
+        for self.first in range(0, extents[0] if prod(extents) else 0, step):
+            self._some((min(step, extents[0] - self.first), *extents[1:]))
+
+    def _some(self, shape: tuple[int, ...]) -> None:
+        self.space_shape = shape
+        for buffer in self.kernel.buffers:
+            if buffer.role == "local":
+                self.memory[buffer] = self.domain.blank(buffer.dtype, buffer.size * prod(shape))
+        self._block(self.kernel.body, Lanes(self.kernel.space, np.ones(shape, np.bool_)))
 
     def _block(self, block: Block, lanes: Lanes) -> None:
         for statement in block.statements:
@@ -170,7 +183,7 @@ class Machine:
             raise OutOfBounds(f"element {worst} of {buffer.name}, which has {buffer.size}")
         if buffer.role != "local":
             return offsets
-        space = np.arange(self.iterations).reshape(tuple(v.extent for v in self.kernel.space))
+        space = np.arange(prod(self.space_shape)).reshape(self.space_shape)
         own = space.reshape(space.shape + (1,) * (len(lanes.variables) - space.ndim))
         return np.asarray(own * buffer.size + offsets)
 
@@ -245,8 +258,9 @@ class Machine:
             return np.asarray(self.counters[variable], np.int64)
         axis = lanes.variables.index(variable)
         shape = [1] * len(lanes.variables)
-        shape[axis] = variable.extent
-        return np.arange(variable.extent, dtype=np.int64).reshape(shape)
+        shape[axis] = lanes.shape[axis]
+        first = self.first if variable in self.kernel.space[:1] else 0
+        return np.arange(first, first + lanes.shape[axis], dtype=np.int64).reshape(shape)
 
 
 def run_kernel(kernel: Kernel, memory: Mapping[Buffer, Elements], domain: Domain) -> None:

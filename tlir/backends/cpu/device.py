@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.backends.cpu.compile import Compiled, address, compile_kernel, scratch_address
+from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate_node
 from tlir.errors import UnsupportedError, UsageError
 from tlir.floatlib.soft import objects
@@ -25,7 +26,6 @@ from tlir.ir.tensor import Tensor, words_shape
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Kernel, Launch, Program
 from tlir.passes.lower import lower
-from tlir.passes.lower.merge import merged
 
 THREADS_VARIABLE = "TLIR_THREADS"
 SPLIT_FROM = 1 << 15
@@ -80,8 +80,7 @@ class Executable:
     """A body lowered for this processor; kernels are compiled when they are first run."""
 
     def __init__(self, body: Body) -> None:
-        # equal nodes are one in the program: what the reference evaluates of it has to read the same values
-        self.body, _ = merged(body)
+        self.body = body
         start = time.perf_counter()
         self.program: Program = lower(body)
         self.statistics = Statistics(lower_seconds=time.perf_counter() - start)
@@ -165,8 +164,8 @@ class Executable:
     def _launch(self, number: int, launch: Launch, values: dict[Ref, Tensor], statistics: Statistics) -> None:
         call = self._calls.get(number) or self.call(number, launch)
         if isinstance(call, str):
-            for ref in written(launch):
-                values[ref] = demanded(self.body, ref, dict(values))
+            # the nodes themselves may read values that the kernel does not, and that are gone
+            values.update(run_launch(launch, self.program.types, values))
             statistics.reference += [(node, call) for node in launch.kernel.nodes]
             return
         arrays: list[NDArray[Any]] = []

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from tlir.backends.cpu.device import Executable, Statistics, demanded, require_plain, written
+from tlir.backends.cpu.device import Executable, Statistics, require_plain, written
 from tlir.backends.cuda.nvrtc import FLAGS
 from tlir.backends.cuda.source import BLOCK, Source, module, source
+from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate_node
 from tlir.errors import UnsupportedError
 from tlir.ir.graph import Body, Ref
@@ -119,9 +120,9 @@ class GpuExecutable(Executable):
                 statistics.bytes_moved += call.bytes
                 return
         reason = call if isinstance(call, str) else "the rounding of an elementary function is not decided on the GPU"
-        known = {ref: self._fetched(ref, values, statistics) for ref in values if ref not in outputs}
-        for ref in outputs:
-            values[ref] = self._sent(demanded(self.body, ref, dict(known)), statistics)
+        known = {ref: self._fetched(ref, values, statistics) for ref in launch.arguments if ref not in outputs}
+        for ref, tensor in run_launch(launch, self.program.types, known).items():
+            values[ref] = self._sent(tensor, statistics)
         statistics.reference += [(node, reason) for node in launch.kernel.nodes]
 
     def _launched(self, kernel: GpuKernel, arrays: Sequence[Any]) -> bool:
