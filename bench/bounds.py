@@ -100,7 +100,7 @@ def cost() -> None:
     for width, batch in ((64, 32), (256, 64)):
         for frontend, name, graph in examples(width, batch):
             inputs, freedoms = graph.samples[0].inputs, resolve("frontend", graph.producer)
-            plain = least(lambda: run(graph, inputs))  # noqa: B023
+            plain = least(lambda: run(graph, inputs, device="reference"))  # noqa: B023
             bounds = least(lambda: enclose(graph.body, inputs, freedoms))  # noqa: B023
             whole = least(lambda: compare_auto(graph), 3)  # noqa: B023
             cells = (name.replace("_", " "), f"{width} × {batch}", frontend, f"{plain * 1e3:.2f} ms")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,3 +174,21 @@ def test_wrong_usage_of_the_command() -> None:
     auto = ("--tolerance", "auto")
     for arguments in (("--policy", "strict"), (*auto, "--words"), (*auto, "--policy", "x")):
         assert tlir("compare", *arguments, path).exit_code == 2
+
+
+def keys(value: object) -> set[str]:
+    if isinstance(value, dict):
+        return set(value) | {key for child in value.values() for key in keys(child)}
+    return {key for child in value for key in keys(child)} if isinstance(value, list) else set()
+
+
+def test_every_field_is_documented(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "json-output.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`([A-Za-z_]+)`", page))
+    path = tmp_path / "sum.json"
+    path.write_text(dumps(total(2.5)), encoding="utf-8")
+    plain = keys(json.loads(tlir("compare", "--json", str(path)).stdout))
+    for arguments in (("compare", "--tolerance", "auto"), ("stress", "--runs", "2")):
+        found = keys(json.loads(tlir(*arguments, "--json", str(path)).stdout)) - plain
+        assert found
+        assert found <= documented, found - documented
