@@ -173,7 +173,12 @@ def equinox_cnn() -> tuple[Any, ...]:
     keys = jax.random.split(jax.random.key(0), 3)
     net = eqx.nn.Sequential(
         [
-            *(eqx.nn.Conv2d(2, 4, 3, key=keys[0]), eqx.nn.PReLU(), eqx.nn.MaxPool2d(2, 2), eqx.nn.GroupNorm(2, 4)),
+            *(
+                eqx.nn.Conv2d(2, 4, 3, key=keys[0]),
+                eqx.nn.Lambda(jax.nn.relu),
+                eqx.nn.MaxPool2d(2, 2),
+                eqx.nn.GroupNorm(2, 4),
+            ),
             *(eqx.nn.Lambda(jnp.ravel), eqx.nn.Linear(36, 3, key=keys[1])),
         ]
     )

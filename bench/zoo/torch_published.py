@@ -265,7 +265,6 @@ _timm("vit_tiny_patch16_224", 32, img_size=32, embed_dim=32, depth=2, num_heads=
 _timm("mixer_s16_224", 32, img_size=32)
 _timm("regnetx_002", 32)
 _timm("densenet121", 32, growth_rate=4, block_config=(1, 1, 1, 1))
-_timm("poolformer_s12", 32, layers=(1, 1, 1, 1), embed_dims=(8, 16, 24, 32))
 _timm("ghostnet_050", 32)
 
 
