@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     "--accuracy", metavar="FILE", type=click.Path(path_type=Path), help="With auto: a table of functions' errors."
 )
 @click.option("--device", metavar="DEVICE", default="reference", help="Where to run (reference).")
+@click.option("--html", metavar="FILE", help="Also write the report as one HTML page.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -49,6 +50,7 @@ def command(
     policy: str | None,
     accuracy: Path | None,
     device: str,
+    html: str | None,
 ) -> None:
     """Run artifacts, and all those in folders, on their recorded inputs, and compare every output with the recorded
     one.
@@ -61,10 +63,13 @@ def command(
     and functions of a stated accuracy can give: identical, rounding, reordering, undecided or bug. A bug fails; so does
     what is undecided, unless it meets --rtol or --ulps.
 
+    Of an artifact with a trace that does not pass, the node where the difference starts is shown (see `tlir locate`).
+
     Exit code: 0 if all pass; otherwise the first of 70, 3 (not a valid artifact), 4 (not possible here) and 1
     (something differs) that any file gives.
     """
     from tlir.api import load
+    from tlir.cli.compare_report import Details
     from tlir.cli.console import Output
     from tlir.cli.paths import artifacts
     from tlir.cli.progress import Progress
@@ -78,6 +83,7 @@ def command(
     output = Output()
 
     auto = tolerance == "auto" and device == "reference"
+    details = Details(html, policy, accuracy)
 
     def examine(file: str) -> CompareReport:
         graph = load(file).ir
@@ -90,7 +96,7 @@ def command(
             observe = (lambda node, results: progress.advance()) if device == "reference" else None
             return run(graph, inputs, device=device, observe=observe)
 
-        return compare(
+        report = compare(
             graph,
             tolerance=tolerance,
             rtol=rtol,
@@ -103,10 +109,18 @@ def command(
             table=accuracy,
             observe=lambda node: progress.advance(),
         )
+        details.look(file, graph, report)
+        return report
+
+    def show(output: Output, outcome: Outcome[CompareReport]) -> None:
+        _show(output, outcome)
+        details.show(output, outcome.file)
 
     debug = bool(ctx.find_root().params.get("debug"))
     with Progress("comparing", len(files), output) as progress:
-        code = write_report("compare", written, quiet, files, examine, _show, _cases, progress, output, debug)
+        arguments = (files, examine, show, _cases, progress, output, debug, details.add)
+        code = write_report("compare", written, quiet, *arguments)
+        details.write()
     ctx.exit(code)
 
 
@@ -214,6 +228,8 @@ def _row(found: OutputComparison, several: bool) -> tuple[Cell, ...]:
 
 
 def _show_failing(output: Output, found: OutputComparison, several: bool) -> None:
+    from tlir.cli.compare_report import show_histogram
+
     sample = f" of sample {found.sample}" if several else ""
     special = f", {found.mismatched} of them a NaN or infinity that does not match" if found.mismatched else ""
     line = f": {found.failing} of {found.count} elements{sample} do not pass{special}"
@@ -235,6 +251,7 @@ def _show_failing(output: Output, found: OutputComparison, several: bool) -> Non
     title = "worst" if found.failing > len(rows) else "index"
     headings = (title, ">recorded", ">got", ">recorded word", ">got word", ">abs diff", ">ulps")
     output.table(headings, rows, indent=4)
+    show_histogram(output, found)
 
 
 def index_text(element: Element | Bound) -> str:
@@ -267,10 +284,12 @@ def _cases(outcome: Outcome[CompareReport]) -> Iterator[Case]:
     for found in outcome.report.outputs:
         name = found.name + (f" of sample {found.sample}" if several else "")
         covered = f"{found.count} elements, {found.equal_words} with equal words, at most {found.ulps} ulps"
+        verdict = f"verdict {found.verdict}; " if isinstance(found, _auto_output()) else ""
+        covered = verdict + covered
         remarks = []
         if not found.ok:
             worst = found.worst[0]
-            message = f"{found.failing} of {found.count} elements do not pass ({outcome.report.rule}); "
+            message = f"{verdict}{found.failing} of {found.count} elements do not pass ({outcome.report.rule}); "
             message += f"{name}{index_text(worst)}: recorded {worst.expected}, got {worst.got}"
             pointer = f"/samples/{found.sample}/outputs/{found.position}"
             remarks.append(Remark("error", "mismatch", message, None, found.node, pointer, found.source))

@@ -47,9 +47,11 @@ def write_report(
     progress: Any,
     output: Any,
     debug: bool,
+    after: Callable[[Any], None] | None = None,
 ) -> int:
     """Examine every file and write the report: text as it goes, with ``show(output, outcome)``, everything else at the
-    end. Messages about artifacts that are not valid go to standard error. Returns the exit code."""
+    end. ``after`` is called with each outcome. Messages about artifacts that are not valid go to standard error.
+    Returns the exit code."""
     from tlir.cli import formats
     from tlir.cli.console import to_json
     from tlir.cli.group import report
@@ -58,6 +60,8 @@ def write_report(
     outcomes = []
     for outcome in process(files, examine):
         outcomes.append(outcome)
+        if after is not None:
+            after(outcome)
         if format == "text" and not (quiet and outcome.status == "passed"):
             show(output, outcome)
         if outcome.exception is not None and outcome.error is not None:

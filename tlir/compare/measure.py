@@ -12,6 +12,8 @@ from tlir.compare.text import element_text, element_words
 from tlir.ir.graph import Graph, Node
 from tlir.ir.tensor import Tensor
 
+_POWERS = np.array([1 << bits for bits in range(64)], np.uint64)
+
 WORST = 5
 """So many failing elements are listed."""
 
@@ -62,7 +64,20 @@ def compare_tensors(
         max_absolute=element(measured.largest_absolute()),
         max_relative=element(measured.largest_relative()),
         worst=tuple(found for k in order if (found := element(int(k))) is not None),
+        histogram=_histogram(measured, type.size - len(where)),
     )
+
+
+def _histogram(measured: FloatPairs | IntegerPairs, equal: int) -> tuple[tuple[int, int], ...]:
+    """Numbers of elements by the number of bits of their distance; ``equal`` more have equal words."""
+    distances = measured.ulps[np.asarray(measured.comparable)]
+    if distances.dtype == object:
+        bits = np.array([int(distance).bit_length() for distance in distances], np.intp)
+    else:
+        bits = np.searchsorted(_POWERS, distances, side="right")
+    counts = np.bincount(bits, minlength=1)
+    counts[0] += equal
+    return tuple((bits, int(count)) for bits, count in enumerate(counts) if count)
 
 
 def _largest_distance(measured: FloatPairs | IntegerPairs) -> int | None:

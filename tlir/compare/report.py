@@ -51,6 +51,8 @@ class OutputComparison:
     the largest distance and differences (elements that are not finite on one side only have none); None where nothing
     differs. ``mismatched`` counts elements whose NaN or infinity does not match. ``freedom`` says up to what the output
     was compared where its definition does not fix it, as the signs of eigenvectors.
+    ``histogram`` counts the elements by their distance: pairs of a number of bits b, ascending, and how many elements
+    are 2^(b-1) to 2^b - 1 ulps away (0 bits: none); those that are ``mismatched`` are not in it.
     """
 
     sample: int
@@ -68,6 +70,7 @@ class OutputComparison:
     max_relative: Element | None
     worst: tuple[Element, ...]
     freedom: str | None = None
+    histogram: tuple[tuple[int, int], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -99,6 +102,9 @@ class OutputComparison:
             "max_absolute": optional(self.max_absolute),
             "max_relative": optional(self.max_relative),
             "worst": [element.to_json() for element in self.worst],
+            "histogram": [
+                {"from": 1 << bits >> 1, "to": (1 << bits) - 1, "elements": count} for bits, count in self.histogram
+            ],
         }
         if self.freedom:
             parts["freedom"] = self.freedom
