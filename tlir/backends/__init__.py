@@ -177,6 +177,10 @@ def _require_device(device: str) -> None:
             "the device cpu needs llvmlite; the reference gives the same words",
             hint="pip install 'tlir[cpu]'",
         )
+    if device == "cpu":
+        from tlir.backends.cpu.device import threads
+
+        threads()  # that a setting is wrong is said for small graphs too
     if device == "gpu":
         from tlir.backends.cuda.device import cupy
 

@@ -96,7 +96,7 @@ class Tensor:
         words = self.words
         if self.dtype.is_integer and self.dtype.bits < 8 and self.dtype.is_signed:
             sign = np.uint8(1 << (self.dtype.bits - 1))
-            words = (words ^ sign) - sign
+            words = np.subtract(words ^ sign, sign)  # the operator warns of a scalar that wraps around
         array: NDArray[Any] = np.ascontiguousarray(words).view(native).reshape(self.shape)
         return array
 
