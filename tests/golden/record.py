@@ -47,7 +47,7 @@ def record(frontend: str) -> int:
 
 
 def plant_faults() -> None:
-    """Write ``examples/artifacts/``: two of the recorded artifacts, each with one fault in it."""
+    """Write ``examples/artifacts/``: three of the recorded artifacts, each with one fault in it."""
     folder = ROOT / "examples" / "artifacts"
     text = (GOLDEN / "jax" / "square_sum.json").read_text(encoding="utf-8")
     product = '{"dtype":"float32","id":1,'
@@ -56,6 +56,38 @@ def plant_faults() -> None:
     outputs = text.index('"outputs":[{"dtype"')
     word = text[text.index('"words":"', outputs) + len('"words":"') :][:8]
     _write(folder / "wrong_output.json", text, f'"words":"{word} ', f'"words":"{int(word, 16) ^ 1 << 18:08x} ')
+    _with_a_sum_in_bfloat16(GOLDEN / "jax" / "softmax.json", folder / "low_precision_sum.json")
+
+
+def _with_a_sum_in_bfloat16(path: Path, target: Path) -> None:
+    """The artifact with a trace, as recorded by a frontend that keeps the sum of a softmax in bfloat16."""
+    from dataclasses import replace
+
+    from tlir.backends.reference import evaluate
+    from tlir.ir.graph import Node, Ref
+    from tlir.ir.ops import Accumulate
+    from tlir.ir.tensor import Tensor
+    from tlir.ir.types import NAMED
+    from tlir.schema import read, write
+
+    graph = read(path)
+
+    def narrow(node: Node) -> Node:
+        if node.op != "reduce" or node.attrs["reducer"] != "add":
+            return node
+        return replace(node, attrs={**node.attrs, "accumulate": Accumulate(NAMED["bfloat16"])})
+
+    trace: dict[Ref, Tensor] = {}
+
+    def keep(node: Node, results: tuple[Tensor, ...]) -> None:
+        if node.op not in ("input", "constant"):
+            trace[Ref(node.id)] = results[0]
+
+    inputs = graph.samples[0].inputs
+    body = replace(graph.body, nodes=tuple(narrow(node) for node in graph.nodes))
+    outputs = evaluate(body, inputs, observe=keep)
+    sample = replace(graph.samples[0], outputs=tuple(outputs), trace=trace)
+    write(replace(graph, samples=(sample,)), target)
 
 
 def _write(path: Path, text: str, old: str, new: str) -> None:
