@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from lower_graphs import Builder, random_graph, random_tensor
 
 from tlir.backends.cpu import device
-from tlir.backends.cpu.compile import compile_kernel
+from tlir.backends.cpu.compiled import compile_kernel
 from tlir.backends.cpu.pattern import as_contraction
 from tlir.backends.cpu.tile import suits
 from tlir.backends.reference import evaluate
 from tlir.floatlib.soft import objects
-from tlir.ir.graph import Body
+from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
@@ -213,3 +213,39 @@ def test_elementary_functions_in_kernels(op: str, dtype: str) -> None:
     random = np.random.default_rng(len(op))
     executable = same(body, [random_tensor(random, type) for _ in operands])
     assert executable.statistics.reference == []
+
+
+def test_a_loop_around_a_product_runs_its_body_compiled() -> None:
+    """Power iteration: the values of a fallback's operands are kept until it has run, and its region has kernels."""
+    d, n = NAMED["float32"], 80
+    matrix, vector = TensorType((n, n), d), TensorType((n,), d)
+    inner = Builder(np.random.default_rng(0))
+    m, v = inner.input(matrix), inner.input(vector)
+    product = inner.add(
+        "dot_general",
+        (m, v),
+        vector,
+        lhs_contracting_dimensions=(1,),
+        rhs_contracting_dimensions=(0,),
+        lhs_batching_dimensions=(),
+        rhs_batching_dimensions=(),
+    )
+    step = inner.body([product])
+    outer = Builder(np.random.default_rng(0))
+    x, y = outer.input(matrix), outer.input(vector)
+    start = outer.add("negate", (y,), vector)
+    turned = outer.add("multiply", (x, x), matrix)
+    body = outer.body([start])
+    node = Node(
+        len(body.nodes),
+        "scan",
+        (turned, start),
+        {"num_consts": 1, "num_carry": 1, "length": 5},
+        (vector,),
+        regions=(step,),
+    )
+    last = Node(node.id + 1, "negate", (Ref(node.id),), {}, (vector,))
+    whole = Body((*body.nodes, node, last), body.input_ids, (Ref(last.id),))
+    random = np.random.default_rng(1)
+    inputs = [Tensor.from_numpy(random.standard_normal(type.shape).astype(np.float32)) for type in (matrix, vector)]
+    same(whole, inputs)

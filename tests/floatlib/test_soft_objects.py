@@ -31,7 +31,7 @@ def test_code_is_kept_and_used_again(cache: Path, monkeypatch: pytest.MonkeyPatc
     (file,) = cache.iterdir()
     assert file.suffix == ".o"
     assert cache.stat().st_mode & 0o777 == 0o700
-    monkeypatch.setattr(objects, "_object_code", lambda text, machine: pytest.fail("compiled again"))
+    monkeypatch.setattr(objects, "object_code", lambda text, pipeline: pytest.fail("compiled again"))
     assert call(3) == 103
 
 

@@ -170,12 +170,12 @@ def available_memory() -> int:
 
 def _require_device(device: str) -> None:
     if device not in DEVICES:
-        raise UsageError("TL0901", f"there is no device {device!r}", hint="the devices are " + ", ".join(DEVICES))
-    if device == "cpu" and find_spec("llvmlite") is None:
+        raise unknown_device(device, DEVICES)
+    if device != "reference" and find_spec("llvmlite") is None:
         raise UnsupportedError(
             "TL0802",
-            "the device cpu needs llvmlite; the reference gives the same words",
-            hint="pip install 'tlir[cpu]'",
+            f"the device {device} needs llvmlite; the reference gives the same words",
+            hint=f"pip install 'tlir[{device}]'",
         )
     if device == "cpu":
         from tlir.backends.cpu.device import threads
@@ -185,6 +185,11 @@ def _require_device(device: str) -> None:
         from tlir.backends.cuda.device import cupy
 
         cupy()
+
+
+def unknown_device(device: str, known: Iterable[str]) -> UsageError:
+    """The error of a device that is none of those known."""
+    return UsageError("TL0901", f"there is no device {device!r}", hint="the devices are " + ", ".join(known))
 
 
 def _sample_inputs(graph: Graph) -> Sequence[Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from math import prod
 
+from tlir.backends import DEVICES, unknown_device
 from tlir.ir.graph import Body, Node
 
 AUTO = "auto"
@@ -20,8 +21,11 @@ COMPILED_RUNS = 200
 
 def chosen(device: str, body: Body, *, plain: bool = True, runs: int = 1) -> str:
     """``device`` itself, or for ``auto`` the device ``cpu`` where it is there and ``runs`` runs of the body are work
-    enough. ``plain``: neither flags nor the values of nodes are wanted, which only the reference gives."""
+    enough. ``plain``: neither flags nor the values of nodes are wanted, which only the reference gives. UsageError
+    TL0901 for a device that does not exist."""
     if device != AUTO:
+        if device not in DEVICES:
+            raise unknown_device(device, (*DEVICES, AUTO))
         return device
     if not plain or find_spec("llvmlite") is None:
         return "reference"

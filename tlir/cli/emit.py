@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TARGETS: dict[str, tuple[str, str]] = {
     "kernel": ("tlir.cli.emit", "kernels"),
-    "llvm": ("tlir.backends.cpu.compile", "llvm_text"),
+    "llvm": ("tlir.backends.cpu.emission", "llvm_text"),
     "cuda": ("tlir.backends.cuda.source", "cuda_text"),
 }
 """Each target, and the module and function that makes its text of a graph. The function is imported when asked for."""

@@ -16,9 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlir.backends.cpu.compile import Compiled, address, compile_kernel, scratch_address
+from tlir.backends.automatic import operations
+from tlir.backends.cpu.compiled import Compiled, Plan, address, compile_kernel, scratch_address
 from tlir.backends.interpreter import run_launch
+from tlir.backends.reference import evaluate as by_reference
 from tlir.backends.reference import evaluate_node
+from tlir.backends.reference.control import REGION_EVALUATORS
 from tlir.errors import UnsupportedError, UsageError
 from tlir.floatlib.soft import objects
 from tlir.ir.graph import Body, Node, Ref
@@ -30,6 +33,9 @@ from tlir.passes.lower import lower
 THREADS_VARIABLE = "TLIR_THREADS"
 SPLIT_FROM = 1 << 15
 """Scalar operations that a launch must do before a second thread pays: about 50 microseconds' worth."""
+
+REGION_COMPILED_FROM = 1 << 12
+"""Scalar operations from which the body of a loop that has no kernel is compiled."""
 
 _KEPT_BODIES = 64
 
@@ -65,6 +71,11 @@ def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="tlir")
 
 
+if hasattr(os, "register_at_fork"):
+    # a forked process has the executors but not their threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
 @dataclass
 class Call:
     """A launch that is compiled: its function, what it reads and writes, and how much work it is."""
@@ -85,7 +96,7 @@ class Executable:
         self.program: Program = lower(body)
         self.statistics = Statistics(lower_seconds=time.perf_counter() - start)
         self._calls: dict[int, Call | str] = {}
-        self._last = _last_uses(self.program)
+        self._last = _last_uses(self.program, body)
 
     def call(self, number: int, launch: Launch) -> Call | str:
         """The compiled launch at a step, or why it is not compiled."""
@@ -147,7 +158,8 @@ class Executable:
             if isinstance(step, Launch):
                 self._launch(number, step, values, statistics)
             elif isinstance(step, Fallback):
-                results = _by_reference(self.body, step.node, values)
+                node = self.body.nodes[step.node]
+                results = _without_kernel(node, tuple(values[ref] for ref in node.inputs))
                 statistics.reference.append((step.node, step.reason))
                 values |= {Ref(step.node, k): tensor for k, tensor in enumerate(results)}
             else:
@@ -185,16 +197,17 @@ class Executable:
 
 def execute(compiled: Compiled, arrays: Sequence[NDArray[Any]], work: int) -> None:
     """Runs a kernel on contiguous arrays, on several threads where the work is worth it."""
-    if compiled.empty:
+    plan = compiled.plan
+    if plan.empty:
         return
     addresses = [address(array) for array in arrays]
     if work < SPLIT_FROM:
-        compiled.call(0, compiled.outer, 0, compiled.lanes, scratch_address(compiled.scratch), *addresses)
+        compiled.call(0, plan.outer, 0, plan.lanes, scratch_address(plan.scratch), *addresses)
         return
-    ranges = _split(compiled.nest, compiled.outer, compiled.lanes, threads())
+    ranges = _split(plan, threads())
 
     def run(part: tuple[int, int, int, int]) -> None:
-        compiled.call(*part, scratch_address(compiled.scratch), *addresses)
+        compiled.call(*part, scratch_address(plan.scratch), *addresses)
 
     waiting = [_pool(len(ranges) - 1).submit(run, part) for part in ranges[1:]] if len(ranges) > 1 else []
     run(ranges[0])
@@ -202,19 +215,17 @@ def execute(compiled: Compiled, arrays: Sequence[NDArray[Any]], work: int) -> No
         future.result()
 
 
-def _split(nest: Any, outer: int, lanes: int, count: int) -> list[tuple[int, int, int, int]]:
+def _split(plan: Plan, count: int) -> list[tuple[int, int, int, int]]:
     """Parts of the space, one for each thread: of its outer iterations, or of the blocks of lanes."""
-    if count == 1:
-        return [(0, outer, 0, lanes)]
-    if outer >= count:
-        edges = [outer * k // count for k in range(count + 1)]
-        return [(first, end, 0, lanes) for first, end in pairwise(edges)]
-    blocks = lanes // nest.lanes
+    if count > 1 and plan.outer >= count:
+        edges = [plan.outer * k // count for k in range(count + 1)]
+        return [(first, end, 0, plan.lanes) for first, end in pairwise(edges)]
+    blocks = plan.lanes // plan.block
     count = min(count, blocks)
     if count <= 1:
-        return [(0, outer, 0, lanes)]
-    edges = [blocks * k // count * nest.lanes for k in range(count)] + [lanes]
-    return [(0, outer, first, end) for first, end in pairwise(edges)]
+        return [(0, plan.outer, 0, plan.lanes)]
+    edges = [blocks * k // count * plan.block for k in range(count)] + [plan.lanes]
+    return [(0, plan.outer, first, end) for first, end in pairwise(edges)]
 
 
 def _work(kernel: Kernel) -> int:
@@ -240,12 +251,12 @@ def written(launch: Launch) -> list[Ref]:
     return [ref for buffer, ref in zip(buffers, launch.arguments, strict=True) if buffer.role == "output"]
 
 
-def _last_uses(program: Program) -> list[list[Ref]]:
+def _last_uses(program: Program, body: Body) -> list[list[Ref]]:
     """For each step the values that nothing after it needs."""
     kept = set(program.outputs) | set(program.constants)
     last: dict[Ref, int] = {}
     for number, step in enumerate(program.steps):
-        for ref in _touched(program, step):
+        for ref in _touched(body, step):
             last[ref] = number
     uses: list[list[Ref]] = [[] for _ in program.steps]
     for ref, number in last.items():
@@ -254,35 +265,27 @@ def _last_uses(program: Program) -> list[list[Ref]]:
     return uses
 
 
-def _touched(program: Program, step: Any) -> tuple[Ref, ...]:
+def _touched(body: Body, step: Any) -> tuple[Ref, ...]:
+    """The values that a step reads or makes."""
     if isinstance(step, Launch):
         return step.arguments
     if isinstance(step, Alias):
         return (step.value, step.of)
-    return ()
+    node = body.nodes[step.node]
+    return (*node.inputs, *(Ref(node.id, k) for k in range(len(node.types))))
 
 
-def _by_reference(body: Body, number: int, values: dict[Ref, Tensor]) -> tuple[Tensor, ...]:
-    node = body.nodes[number]
-    return evaluate_node(node, tuple(demanded(body, ref, values) for ref in node.inputs))
+def _without_kernel(node: Node, operands: tuple[Tensor, ...]) -> Sequence[Tensor]:
+    """The results of a node that has no kernel: by the reference, but what is inside its regions as here."""
+    if node.op in REGION_EVALUATORS:
+        return REGION_EVALUATORS[node.op](node, operands, _region)
+    return evaluate_node(node, operands)
 
 
-def demanded(body: Body, ref: Ref, values: dict[Ref, Tensor]) -> Tensor:
-    """A value, evaluated by the reference from those that are there, which it joins."""
-    waiting = [ref]
-    while waiting:
-        current = waiting[-1]
-        if current in values:
-            waiting.pop()
-            continue
-        node = body.nodes[current.node]
-        missing = [operand for operand in node.inputs if operand not in values]
-        if missing:
-            waiting += missing
-            continue
-        results = evaluate_node(node, tuple(values[operand] for operand in node.inputs))
-        values |= {Ref(node.id, k): tensor for k, tensor in enumerate(results)}
-    return values[ref]
+def _region(body: Body, inputs: Sequence[Tensor]) -> list[Tensor]:
+    if operations(body) < REGION_COMPILED_FROM:
+        return by_reference(body, inputs)
+    return executable(body).run(inputs)
 
 
 _executables: OrderedDict[int, Executable] = OrderedDict()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlir.backends.cpu.compile import address, scratch_address
+from tlir.backends.cpu.compiled import address, scratch_address
 from tlir.backends.cpu.device import SPLIT_FROM, Call, Executable
 from tlir.ir.graph import Ref
 from tlir.ir.tensor import numpy_dtype, words_shape
@@ -36,8 +36,8 @@ class Direct:
                 if new is not None:
                     places[ref] = len(places)
                 arguments.append((places[ref], None if new is None else self._made(ref, new[2])))
-            compiled = call.compiled
-            self.steps.append((compiled.call, compiled.outer, compiled.lanes, compiled.scratch, arguments))
+            plan = call.compiled.plan
+            self.steps.append((call.compiled.call, plan.outer, plan.lanes, plan.scratch, arguments))
         self.outputs = [places[ref] for ref in program.outputs]
 
     @staticmethod
@@ -81,7 +81,7 @@ def direct(executable: Executable) -> Direct | None:
         if not isinstance(step, Launch):
             return None
         call = executable.call(number, step)
-        if isinstance(call, str) or call.work >= SPLIT_FROM or call.compiled.empty:
+        if isinstance(call, str) or call.work >= SPLIT_FROM or call.compiled.plan.empty:
             return None
         calls.append(call)
     return Direct(executable, calls)

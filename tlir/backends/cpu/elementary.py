@@ -1,32 +1,25 @@
 """Elementary functions inside kernels: the compiled kernels of ``tlir.floatlib``, and the specification for the lanes
 in which their bound does not decide the rounding.
 
-The code of a kernel calls ``tlir_elementary`` for those, a function of this process: kept object code refers to it by
-its name, and names the function and the format that it wants by text.
+The code of a kernel calls the function that ``settle`` provides for those.
 """
 
 from __future__ import annotations
 
-import ctypes
-from functools import lru_cache
 from typing import Any
 
-import llvmlite.binding as binding
-import numpy as np
 from llvmlite import ir
 
 from tlir.backends.cpu.lanes import I64
+from tlir.backends.cpu.settle import SYMBOL
 from tlir.backends.cpu.values import FLOAT64, Item, Lanes
-from tlir.floatlib.elementary import evaluate
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.elementary.narrow import arrays as elementary_fast
 from tlir.floatlib.elementary.narrow import loop as elementary_loop
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.soft.catalog import Kernel
-from tlir.floatlib.words import word_dtype
 from tlir.ir.types import DType
 
-SYMBOL = "tlir_elementary"
 UNDECIDED = 0x80
 
 _BYTE = ir.IntType(8)
@@ -106,19 +99,3 @@ def _text(builder: ir.IRBuilder, text: str) -> Any:
         constant.linkage, constant.global_constant = "private", True
         constant.initializer = ir.Constant(kind, data)
     return builder.bitcast(constant, _BYTE.as_pointer())
-
-
-@ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)
-def _elementary(name: bytes, lanes: int, operands: int, mask: int, memory: int) -> None:
-    op, text = name.decode().split(" ")
-    fmt = FORMATS[text]
-    words = np.ctypeslib.as_array((ctypes.c_uint64 * (lanes * (operands + 1))).from_address(memory))
-    table = words.reshape(operands + 1, lanes)
-    chosen = [lane for lane in range(lanes) if mask >> lane & 1]
-    table[operands, chosen] = evaluate(op, fmt, *(table[k, chosen].astype(word_dtype(fmt)) for k in range(operands)))
-
-
-@lru_cache(maxsize=1)
-def provide() -> None:
-    """Makes the symbol known to the linker of compiled code."""
-    binding.add_symbol(SYMBOL, ctypes.cast(_elementary, ctypes.c_void_p).value)

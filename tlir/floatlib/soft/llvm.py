@@ -289,17 +289,6 @@ def run(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, NDArray[np.
     out = np.empty((*shape, count) if count > 1 else shape, dtype=integer_dtype(min(kernel.result, 64)))
     arrays = [np.ascontiguousarray(operand) for operand in operands]
     flags = np.empty(shape, dtype=np.uint8) if kernel.flags else None
-    addresses = [address(array) for array in (*arrays, out)]
-    call(prod(shape), *addresses, None if flags is None else address(flags))
+    addresses = [objects.address(array) for array in (*arrays, out)]
+    call(prod(shape), *addresses, None if flags is None else objects.address(flags))
     return out, flags
-
-
-_NOTHING = ctypes.c_char * 0
-
-
-def address(array: Words) -> int:
-    """Where a contiguous array starts; by its buffer if it can be written, which takes a third of the time."""
-    if array.flags.writeable:
-        return ctypes.addressof(_NOTHING.from_buffer(array.data))
-    address: int = array.ctypes.data
-    return address

@@ -10,6 +10,7 @@ This module needs llvmlite.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import stat
@@ -23,6 +24,7 @@ from typing import Any
 
 import llvmlite
 import llvmlite.binding as binding
+from numpy.typing import NDArray
 
 KEPT_FILES = 4096
 """The most files that are kept; when there are more, the older half goes."""
@@ -32,6 +34,9 @@ PLAIN = "O2, loops as they are"
 """Pipelines: one for code of scalars, and a quicker one for code that is written in vectors already."""
 
 _LOCK = Lock()
+if hasattr(os, "register_at_fork"):
+    # a process that is forked while another thread compiles would wait for that thread for ever
+    os.register_at_fork(before=_LOCK.acquire, after_in_child=_LOCK.release, after_in_parent=_LOCK.release)
 counts = {"hits": 0, "compiled": 0}
 """How many modules came from the folder, and how many were compiled, in this process."""
 _ENGINES: list[Any] = []
@@ -43,26 +48,77 @@ def compile_ir(text: str, entries: Iterable[str], pipeline: str = VECTORIZED) ->
 
     The module is optimised for this processor by one of the pipelines; the addresses are valid as long as the process.
     Calls of several threads wait for each other. RuntimeError (of llvmlite) for text that is no module, KeyError for a
-    function that it does not define.
+    function that it lacks.
     """
+    key = digest(pipeline, text)
+    code = kept(key)
+    if code is None:
+        code = object_code(text, pipeline)
+        keep(key, code)
+    return load(code, entries)
+
+
+def object_code(text: str, pipeline: str = VECTORIZED) -> bytes:
+    """A module in LLVM's assembly language as object code for this processor. RuntimeError for text that is none."""
+    vectorize = pipeline == VECTORIZED
     with _LOCK:
         machine = _target()
-        path = _path(text, pipeline)
-        code = None if path is None else _read(path)
-        counts["compiled" if code is None else "hits"] += 1
-        if code is None:
-            code = _object_code(text, machine, pipeline)
-            if path is not None:
-                _write(path, code)
-        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+        module = binding.parse_assembly(text)
+        module.verify()
+        options = binding.create_pipeline_tuning_options(speed_level=3 if vectorize else 2)
+        options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = vectorize
+        passes = binding.create_pass_builder(machine, options)
+        passes.getModulePassManager().run(module, passes)
+        code: bytes = machine.emit_object(module)
+    return code
+
+
+def load(code: bytes, entries: Iterable[str]) -> dict[str, int]:
+    """The addresses of functions of object code, which becomes part of the process. KeyError for one that it lacks."""
+    with _LOCK:
+        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target())
         engine.add_object_file(binding.ObjectFileRef.from_data(code))
         engine.finalize_object()
         _ENGINES.append(engine)
-        addresses = {entry: int(engine.get_function_address(entry)) for entry in entries}
-    for entry, address in addresses.items():
-        if address == 0:
+        found = {entry: engine.get_function_address(entry) for entry in entries}
+    for entry, place in found.items():
+        if not place:
             raise KeyError(entry)
-    return addresses
+    return found
+
+
+def digest(*parts: str) -> str:
+    """A name for what depends on these texts, on the processor, and on LLVM."""
+    everything = (*_host(), llvmlite.__version__, str(binding.llvm_version_info), *parts)
+    return hashlib.sha256("\0".join(everything).encode()).hexdigest()
+
+
+def kept(key: str) -> bytes | None:
+    """What was kept under a name, if it is there and whole."""
+    place = folder()
+    found = None if place is None else _read(place / f"{key}.o")
+    counts["compiled" if found is None else "hits"] += 1
+    return found
+
+
+def keep(key: str, data: bytes) -> None:
+    """Keep something under a name for other processes, where that is possible."""
+    place = folder()
+    if place is not None:
+        _write(place / f"{key}.o", data)
+
+
+_NOTHING = ctypes.c_char * 0
+
+
+def address(array: NDArray[Any]) -> int:
+    """Where a contiguous array starts; by its buffer if it can be written, which takes a third of the time."""
+    try:
+        if array.flags.writeable:
+            return ctypes.addressof(_NOTHING.from_buffer(array.data))
+    except ValueError:  # the types of ml_dtypes have no buffer
+        return int(array.ctypes.data)
+    return int(array.ctypes.data)
 
 
 @lru_cache(maxsize=1)
@@ -93,18 +149,6 @@ def _target() -> Any:
     return binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=3)
 
 
-def _object_code(text: str, machine: Any, pipeline: str) -> bytes:
-    module = binding.parse_assembly(text)
-    module.verify()
-    vectorize = pipeline == VECTORIZED
-    options = binding.create_pipeline_tuning_options(speed_level=3 if vectorize else 2)
-    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = vectorize
-    passes = binding.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
-    code: bytes = machine.emit_object(module)
-    return code
-
-
 # The folder
 
 
@@ -122,14 +166,6 @@ def folder() -> Path | None:
     if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
         return None
     return place
-
-
-def _path(text: str, pipeline: str) -> Path | None:
-    place = folder()
-    if place is None:
-        return None
-    parts = (*_host(), llvmlite.__version__, str(binding.llvm_version_info), pipeline, text)
-    return place / (hashlib.sha256("\0".join(parts).encode()).hexdigest() + ".o")
 
 
 def _read(path: Path) -> bytes | None:

@@ -1,20 +1,15 @@
-"""From a kernel to machine code that can be called."""
+"""A kernel as a module in LLVM's assembly language."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
 from math import prod
-from threading import local
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 
-from tlir.backends.cpu.elementary import provide
+from tlir.backends.cpu.compiled import Plan
 from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.nest import Emitter, unsupported
 from tlir.backends.cpu.pattern import Contraction, as_contraction
@@ -22,53 +17,24 @@ from tlir.backends.cpu.space import Nest, arrange
 from tlir.backends.cpu.tile import ROWS, Tiles, counted_out, suits
 from tlir.backends.cpu.values import word_type
 from tlir.floatlib.soft import objects
-from tlir.floatlib.soft.llvm import address
 from tlir.ir.graph import Graph
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Buffer, Kernel, Launch
 from tlir.passes.lower import lower
-
-__all__ = ["Compiled", "address", "compile_kernel", "scratch_address"]
 
 ALIGNMENT = 64
 _DEFAULT_CONTROL, _CONTROL_BITS = 0x1F80, 0xFFC0
 """x86's MXCSR with round to nearest, no flushing and no traps, and the bits that say so."""
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A kernel's function, how its space is split, and the bytes of scratch memory that one thread needs."""
-
-    nest: Nest
-    call: Any
-    scratch: int
-    text: str
-
-    @cached_property
-    def outer(self) -> int:
-        return self.nest.outer_count
-
-    @cached_property
-    def lanes(self) -> int:
-        return self.nest.lane_count
-
-    @cached_property
-    def empty(self) -> bool:
-        """Whether there is no iteration at all."""
-        return any(v.extent == 0 for v in self.nest.kernel.space)
-
-
-def compile_kernel(kernel: Kernel) -> Compiled | str:
-    """The kernel's machine code, from the cache of objects where it is there; or why it cannot be compiled."""
+def emitted(kernel: Kernel) -> tuple[Plan, str] | str:
+    """How a kernel is called, and its module in LLVM's assembly language; or why it is not compiled."""
     made = _written(kernel)
     if isinstance(made, str):
         return made
     nest, text, scratch = made
-    provide()
-    entry = objects.compile_ir(text, ["kernel"], objects.PLAIN)["kernel"]
-    pointers = [ctypes.c_void_p] * (1 + sum(buffer.role != "local" for buffer in kernel.buffers))
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *pointers)(entry)
-    return Compiled(nest, call, scratch, text)
+    empty = any(v.extent == 0 for v in nest.kernel.space)
+    return Plan(nest.outer_count, nest.lane_count, nest.lanes, scratch, empty), text
 
 
 def llvm_text(graph: Graph) -> str:
@@ -202,18 +168,3 @@ def _control(builder: ir.IRBuilder, name: str, pointer: Any) -> None:
     if function is None:
         function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [pointer.type]), name)
     builder.call(function, [pointer])
-
-
-_own = local()
-"""Scratch memory of each thread: it runs one kernel at a time, and fresh pages cost more than many kernels."""
-
-
-def scratch_address(size: int) -> int:
-    """The address of at least ``size`` bytes that are this thread's own until it asks again; 0 for none."""
-    if not size:
-        return 0
-    memory = getattr(_own, "memory", None)
-    if memory is None or memory.size < size + ALIGNMENT:
-        memory = _own.memory = np.empty(size + ALIGNMENT, np.uint8)
-    start = address(memory)
-    return start + -start % ALIGNMENT

@@ -1,0 +1,94 @@
+"""Machine code of kernels that can be called, kept on disk under the kernel's own text.
+
+What is kept says how the code is called as well, so that a process that finds it emits nothing: it does not even load
+the modules that emit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from threading import local
+from typing import Any
+
+import numpy as np
+
+from tlir.backends.cpu.settle import provide
+from tlir.floatlib.soft import objects
+from tlir.floatlib.soft.objects import address
+from tlir.kernel.ir import Kernel
+from tlir.kernel.text import kernel_text
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a kernel's function is called: the outer iterations and lanes in all, the lanes of a block, the bytes of
+    scratch memory that a thread needs, and whether there is no iteration at all."""
+
+    outer: int
+    lanes: int
+    block: int
+    scratch: int
+    empty: bool
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel's function: ``call(outer_from, outer_to, lane_from, lane_to, scratch, buffers...)``."""
+
+    plan: Plan
+    call: Any
+
+
+def compile_kernel(kernel: Kernel) -> Compiled | str:
+    """The kernel's machine code, kept or made; or why it is not compiled."""
+    key = objects.digest(_sources(), kernel_text(kernel))
+    data = objects.kept(key)
+    if data is None:
+        from tlir.backends.cpu.emission import emitted
+
+        made = emitted(kernel)
+        if isinstance(made, str):
+            return made
+        plan, text = made
+        code = objects.object_code(text, objects.PLAIN)
+        objects.keep(key, json.dumps(asdict(plan)).encode() + b"\n" + code)
+    else:
+        head, code = data.split(b"\n", 1)
+        plan = Plan(**json.loads(head))
+    provide()
+    pointers = [ctypes.c_void_p] * (1 + sum(buffer.role != "local" for buffer in kernel.buffers))
+    entry = objects.load(code, ["kernel"])["kernel"]
+    return Compiled(plan, ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *pointers)(entry))
+
+
+@lru_cache(maxsize=1)
+def _sources() -> str:
+    """What the code of a kernel depends on beside its text: the files of this package, as they are now."""
+    root = Path(__file__).parents[2]
+    files = sorted(path for folder in ("backends/cpu", "floatlib", "kernel") for path in (root / folder).rglob("*.py"))
+    states = ((path, path.stat()) for path in files)
+    return "\n".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path, state in states)
+
+
+_own = local()
+"""Scratch memory of each thread: it runs one kernel at a time, and fresh pages cost more than many kernels."""
+
+
+def scratch_address(size: int) -> int:
+    """The address of at least ``size`` bytes that are this thread's own until it asks again; 0 for none."""
+    if not size:
+        return 0
+    memory = getattr(_own, "memory", None)
+    if memory is None or memory.size < size + ALIGNMENT:
+        memory = _own.memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = address(memory)
+    return start + -start % ALIGNMENT
+
+
+__all__ = ["Compiled", "Plan", "address", "compile_kernel", "scratch_address"]

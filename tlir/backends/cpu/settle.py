@@ -1,0 +1,36 @@
+"""The function of this process that kernels call for elements whose rounding their bound does not decide.
+
+Object code refers to it by its symbol, and names the function and the format that it wants by text.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+
+import llvmlite.binding as binding
+import numpy as np
+
+from tlir.floatlib.format import FORMATS
+from tlir.floatlib.words import word_dtype
+
+SYMBOL = "tlir_elementary"
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)
+def _elementary(name: bytes, lanes: int, operands: int, mask: int, memory: int) -> None:
+    op, text = name.decode().split(" ")
+    # the specification is loaded when it is first needed
+    from tlir.floatlib.elementary import evaluate
+
+    fmt = FORMATS[text]
+    words = np.ctypeslib.as_array((ctypes.c_uint64 * (lanes * (operands + 1))).from_address(memory))
+    table = words.reshape(operands + 1, lanes)
+    chosen = [lane for lane in range(lanes) if mask >> lane & 1]
+    table[operands, chosen] = evaluate(op, fmt, *(table[k, chosen].astype(word_dtype(fmt)) for k in range(operands)))
+
+
+@lru_cache(maxsize=1)
+def provide() -> None:
+    """Makes the symbol known to the linker of compiled code."""
+    binding.add_symbol(SYMBOL, ctypes.cast(_elementary, ctypes.c_void_p).value)
