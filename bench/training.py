@@ -19,6 +19,7 @@ from stepping import TITLES, finish, iterate, module, table, tlir, where
 
 STEPS = 50
 CARRY = ("params", "state")
+EXACT = ("--print", "rational")
 SHOWN = (1, 2, 5, 10, 20, 30, 40, 50)
 
 Curve = list[Fraction]
@@ -57,7 +58,7 @@ def captured(frontend: str, example: Any, folder: Path) -> tuple[dict[str, Curve
     tlir("cast", str(step), "--to", "binary128", "-o", str(wide))
     curves = {}
     for name, path in (("tlir", step), ("binary128", wide)):
-        outputs, _ = iterate(path, STEPS, CARRY, ("--each", f"tokens={batches}", "--record", "loss"))
+        outputs, _ = iterate(path, STEPS, CARRY, ("--each", f"tokens={batches}", "--record", "loss", *EXACT))
         curves[name] = [Fraction(value) for value in outputs["output['loss']"]["values"]]
     return curves, len(artifact["nodes"])
 
