@@ -100,7 +100,7 @@ def _scan(step: Step) -> Sequence[Enclosure]:
 def at(x: Enclosure, place: int) -> Enclosure:
     """One slice along the first axis."""
     type = TensorType(x.tensor.shape[1:], x.dtype)
-    words = np.ascontiguousarray(x.tensor.words[place]).reshape(words_shape(type))
+    words = np.asarray(x.tensor.words[place], order="C").reshape(words_shape(type))
     return Enclosure(Tensor(type, words), np.asarray(x.lo[place]), np.asarray(x.hi[place]), np.asarray(x.tag[place]))
 
 

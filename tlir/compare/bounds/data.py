@@ -128,9 +128,10 @@ def _evaluated(step: Step, values: iv.F64, attrs: dict[str, int]) -> iv.F64:
 
     from tlir.backends.reference.invocation import Invocation
 
-    tensor = held(np.ascontiguousarray(values), step.result.shape, NAMED["float64"], "lo")
+    tensor = held(np.asarray(values, order="C"), step.result.shape, NAMED["float64"], "lo")
     node = replace(step.node, attrs={**step.node.attrs, **attrs}, types=(tensor.type,))
-    return np.ascontiguousarray(EVALUATORS["reduce_precision"](Invocation(node, (tensor,)))).view(np.float64)
+    words = np.asarray(EVALUATORS["reduce_precision"](Invocation(node, (tensor,))), order="C")
+    return words.view(np.float64)
 
 
 def _sure(step: Step) -> Enclosure:

@@ -85,7 +85,7 @@ def library(name: str) -> Ends:
     def ends(x: F64) -> F64:
         from tlir.floatlib.elementary import evaluate
 
-        words = np.ascontiguousarray(x).view(np.uint64)
+        words = np.asarray(x, order="C").view(np.uint64)
         result: Any = evaluate(name, FLOAT64, words)
         return np.asarray(result).view(np.float64)
 

@@ -97,13 +97,14 @@ def _scattered(step: Step, a: iv.F64, b: iv.F64, shapes: tuple[tuple[int, ...], 
 
     float64 = NAMED["float64"]
     given = (
-        held(np.ascontiguousarray(a), shapes[0], float64, "lo"),
+        held(np.asarray(a, order="C"), shapes[0], float64, "lo"),
         step.operands[1].tensor,
-        held(np.ascontiguousarray(b), shapes[2], float64, "lo"),
+        held(np.asarray(b, order="C"), shapes[2], float64, "lo"),
     )
     attrs = {**step.node.attrs, "reducer": reducer or step.attr("reducer")}
     node = replace(step.node, attrs=attrs, types=(TensorType(step.result.shape, float64),))
-    return np.ascontiguousarray(EVALUATORS["scatter"](Invocation(node, given))).view(np.float64)
+    words = np.asarray(EVALUATORS["scatter"](Invocation(node, given)), order="C")
+    return words.view(np.float64)
 
 
 def scattered_sum(step: Step, operand: Enclosure, updates: Enclosure) -> Enclosure:

@@ -30,7 +30,7 @@ def held(array: NDArray[Any], shape: tuple[int, ...], dtype: DType, part: str) -
     """The part of an enclosure as a tensor of its carrier."""
     words = array.view(np.uint64) if part != "tag" and array.flags.c_contiguous else array
     if part != "tag" and words.dtype != np.uint64:
-        words = np.ascontiguousarray(array).view(np.uint64)
+        words = np.asarray(array, order="C").view(np.uint64)
     return Tensor(TensorType(shape, carrier(dtype, part)), words.reshape(array.shape))
 
 
@@ -53,21 +53,21 @@ def moved(
         )
         attrs = dict(step.node.attrs)
         for name, filler in fillers.items():
-            attrs[name] = held(np.ascontiguousarray(getattr(filler, part)), filler.tensor.shape, dtype, part)
+            attrs[name] = held(np.asarray(getattr(filler, part), order="C"), filler.tensor.shape, dtype, part)
         type = TensorType(step.result.shape, carrier(dtype, part))
         node = replace(step.node, attrs=attrs, types=(type,))
         words = np.asarray(EVALUATORS[node.op](Invocation(node, given)))
-        parts.append(words if part == "tag" else np.ascontiguousarray(words).view(np.float64))
+        parts.append(words if part == "tag" else np.asarray(words, order="C").view(np.float64))
     return Enclosure(step.result, parts[0], parts[1], parts[2])
 
 
 def evaluated(step: Step, operands: Sequence[tuple[NDArray[Any], tuple[int, ...]]], **attributes: Any) -> NDArray[Any]:
     """The operation on float64 arrays in the place of its operands, as the reference computes it."""
-    given = tuple(held(np.ascontiguousarray(array), shape, NAMED["float64"], "lo") for array, shape in operands)
+    given = tuple(held(np.asarray(array, order="C"), shape, NAMED["float64"], "lo") for array, shape in operands)
     type = TensorType(step.result.shape, NAMED["float64"])
     node = replace(step.node, attrs={**step.node.attrs, **attributes}, types=(type,))
     words = np.asarray(EVALUATORS[node.op](Invocation(node, given)))
-    return np.ascontiguousarray(words).view(np.float64)
+    return np.asarray(words, order="C").view(np.float64)
 
 
 __all__ = ["EVALUATORS", "SEVERAL", "carrier", "evaluated", "held", "moved"]

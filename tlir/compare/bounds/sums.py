@@ -44,9 +44,9 @@ class Sum(NamedTuple):
 
 
 def accumulator(step: Step) -> DType:
-    order: Accumulate | None = step.attr("accumulate")
+    order: Accumulate | None = step.node.attrs.get("accumulate")
     chosen = order.dtype if order is not None else None
-    return chosen or (step.dtype if step.node.op in ("reduce", "cumulative", "reduce_window") else step.result.dtype)
+    return chosen or (step.dtype if step.node.op not in ("dot_general", "convolution") else step.result.dtype)
 
 
 def accumulated(step: Step, total: Sum) -> tuple[Interval, Mask]:

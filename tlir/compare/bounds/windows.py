@@ -143,22 +143,8 @@ def _select_and_scatter(step: Step) -> Enclosure:
     size = evaluated(step, ((chosen, shapes[0]), (np.maximum(np.abs(b.lo), np.abs(b.hi)), shapes[1])))
     count = evaluated(step, ((chosen, shapes[0]), (np.ones_like(b.lo), shapes[1]))) + 1
     own = (count + 4) * iv.U64 * size
-    plain = _PlainSum(step)
-    result, nan = accumulated(plain, Sum(Interval(lo - own, hi + own), size + own, count, False))  # type: ignore[arg-type]
+    result, nan = accumulated(step, Sum(Interval(lo - own, hi + own), size + own, count, False))
     return step.enclosed(result, np.where(nan, NAN, np.uint32(0)), size == 0)
-
-
-class _PlainSum:
-    """A step whose sums accumulate in the result's own format."""
-
-    def __init__(self, step: Step) -> None:
-        self._step = step
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._step, name)
-
-    def attr(self, name: str) -> Any:
-        return None if name == "accumulate" else self._step.attr(name)
 
 
 def _convolution(step: Step) -> Enclosure:

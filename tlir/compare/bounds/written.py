@@ -32,7 +32,7 @@ def follows(step: Step, terms: Interval) -> bool:
 
 def words(dtype: DType, values: F64) -> Tensor:
     """Numbers of the dtype's format as a tensor."""
-    array = np.ascontiguousarray(values)
+    array = np.asarray(values, order="C")
     made = np.asarray(convert(FLOAT64, dtype.float_format, array.view(np.uint64)))
     return Tensor(TensorType(array.shape, dtype), made)
 
