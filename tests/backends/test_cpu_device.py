@@ -14,7 +14,6 @@ from lower_graphs import Builder, random_graph, random_tensor
 
 from tlir.backends.cpu import device
 from tlir.backends.cpu.compiled import compile_kernel
-from tlir.backends.cpu.pattern import as_contraction
 from tlir.backends.cpu.tile import suits
 from tlir.backends.reference import evaluate
 from tlir.floatlib.soft import objects
@@ -23,6 +22,7 @@ from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
 from tlir.kernel.ir import Launch
+from tlir.kernel.patterns import as_contraction
 from tlir.passes.lower import lower
 
 
@@ -121,7 +121,7 @@ def test_words_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monkey
     inputs = [random_tensor(random, type) for type in body.input_types]
     results = []
     for count in ("1", "2", "3", "7"):
-        monkeypatch.setenv(device.THREADS_VARIABLE, count)
+        monkeypatch.setenv("TLIR_THREADS", count)
         results.append(device.Executable(body).run(inputs))
     for other in results[1:]:
         assert all(a.same_words(b) for a, b in zip(results[0], other, strict=True))

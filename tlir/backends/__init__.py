@@ -178,7 +178,7 @@ def _require_device(device: str) -> None:
             hint=f"pip install 'tlir[{device}]'",
         )
     if device == "cpu":
-        from tlir.backends.cpu.device import threads
+        from tlir.backends.cpu.threads import threads
 
         threads()  # that a setting is wrong is said for small graphs too
     if device == "gpu":

@@ -42,7 +42,8 @@ class Buffer:
     role: str
 
 
-class Bound(NamedTuple):
+@dataclass(frozen=True)
+class Bound:
     """``low <= index < high``."""
 
     index: Index

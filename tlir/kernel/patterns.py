@@ -1,288 +1,238 @@
-"""Kernels of a known form, for devices that have a better way to run them.
+"""Kernels that sum products over an ordered loop, which devices have better ways to run.
 
-A contraction's canonical form is: the space, then for each of its iterations literals, one loop over the contracted
-index (a loop per contracted axis, each inside the one before) whose innermost body is
-
-    load, load, (convert, convert,) multiply, add      or      load, load, (convert, convert,) fma
-
-and an epilogue that ends in a store. With order ``blocked(n)`` the loop is one over whole blocks around one over the
-terms of a block, followed by one over the rest, each from the identity, and an addition after each.
+Recognised is the form in which contractions and convolutions are lowered: literals; ordered loops whose accumulator
+is ``add(accumulator, multiply(x, y))`` or ``fma(x, y, accumulator)``, alone or as blocks whose results are added to a
+total; then an epilogue. x and y may be any expressions without loops; each variable of the space belongs to x alone (a
+row), to y alone (a column), or to both (a batch).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import prod
+from typing import Any
 
-from tlir.ir.types import DType
 from tlir.kernel.index import Index, Variable
-from tlir.kernel.ir import Apply, Block, Bound, Branch, Buffer, Each, Kernel, Literal, Load, Loop, Statement, Value
+from tlir.kernel.ir import (
+    Apply,
+    Each,
+    Kernel,
+    Literal,
+    Load,
+    Loop,
+    Position,
+    Statement,
+    Store,
+    Value,
+    results_of,
+)
+from tlir.kernel.joining import join_variables
 
 
 @dataclass(frozen=True)
-class Factor:
-    """One side of the products: the element at ``constant + sum of stride * variable``, converted to each of
-    ``converts`` in turn. Where a bound of ``guard`` does not hold it is ``otherwise``."""
+class Part:
+    """The terms of each block in row-major order of ``terms``, the blocks being counted by ``blocks`` (None: there is
+    one). Statements ``lhs`` and ``rhs`` compute the factors ``x`` and ``y``."""
 
-    buffer: Buffer
-    strides: Mapping[Variable, int]
-    constant: int
-    converts: tuple[DType, ...]
-    guard: tuple[Bound, ...] = ()
-    otherwise: Value | None = None
+    blocks: Variable | None
+    terms: tuple[Variable, ...]
+    lhs: tuple[Statement, ...]
+    rhs: tuple[Statement, ...]
+    x: Value
+    y: Value
 
-    def stride(self, variable: Variable) -> int:
-        return self.strides.get(variable, 0)
+    @property
+    def count(self) -> int:
+        """Terms in a block."""
+        return prod(v.extent for v in self.terms)
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """A kernel that is a contraction.
-
-    ``contracted`` are the variables that are summed over, outermost first; with ``block`` terms to a block (0: the
-    order is sequential) there is one, of the extent of the whole sum. ``dtype`` is the accumulator's, ``start`` the
-    value that every sum starts from, ``total`` the value that the loops leave, ``fused`` whether product and addition
-    are one operation. ``before`` and ``after`` are the other statements of the body: ``total`` is used in ``after``.
-    """
+    """``total`` is the value that the epilogue uses; ``adds``: block results are added to a total that starts from
+    ``start``, otherwise there is one block and the total is its result. Blocks start from ``start`` too."""
 
     kernel: Kernel
-    lhs: Factor
-    rhs: Factor
-    contracted: tuple[Variable, ...]
-    block: int
+    batch: tuple[Variable, ...]
+    rows: tuple[Variable, ...]
+    columns: tuple[Variable, ...]
+    parts: tuple[Part, ...]
+    adds: bool
     fused: bool
-    multiply: str
-    add: str
-    dtype: DType
-    start: Literal
+    start: int
     total: Value
-    before: tuple[Statement, ...]
-    after: tuple[Statement, ...]
-
-    @property
-    def space(self) -> tuple[Variable, ...]:
-        return self.kernel.space
-
-
-@dataclass(frozen=True)
-class _Nest:
-    """A loop, or loops inside each other, around the products."""
-
-    variables: tuple[Variable, ...]
-    start: Value
-    result: Value
-    lhs: Factor
-    rhs: Factor
-    fused: bool
-    multiply: str
-    add: str
+    epilogue: tuple[Statement, ...]
 
 
 def as_contraction(kernel: Kernel) -> Contraction | None:
-    """The parts of a kernel in canonical form; None for any other kernel."""
-    statements = kernel.body.statements
-    places = [k for k, statement in enumerate(statements) if isinstance(statement, Loop | Each | Branch)]
-    if not places:
+    """The kernel as a sum of products, or None."""
+    kernel = join_variables(kernel)
+    statements = list(kernel.body.statements)
+    literals = {s.result: s for s in statements if isinstance(s, Literal)}
+    loops = [s for s in statements if isinstance(s, Loop)]
+    if not loops or any(isinstance(s, Each) for s in statements):
         return None
-    first = statements[places[0]]
-    if not isinstance(first, Loop):
-        return None
-    literals = {s.result: s for s in statements[: places[0]] if isinstance(s, Literal)}
-    nest, block, end, total = _sum(statements, places, literals)
-    if nest is None or nest.start not in literals or end is None or total is None:
-        return None
-    others = statements[end:]
-    if any(isinstance(statement, Loop | Each | Branch) for statement in others):
-        return None
-    return Contraction(
-        kernel,
-        nest.lhs,
-        nest.rhs,
-        nest.variables,
-        block,
-        nest.fused,
-        nest.multiply,
-        nest.add,
-        nest.start.dtype,
-        literals[nest.start],
-        total,
-        statements[: places[0]],
-        others,
-    )
-
-
-def _sum(
-    statements: tuple[Statement, ...], places: list[int], literals: Mapping[Value, Literal]
-) -> tuple[_Nest | None, int, int | None, Value | None]:
-    """The loops as one nest, the length of a block, where the statements behind them begin, and the total."""
-    first = statements[places[0]]
-    assert isinstance(first, Loop)
-    whole = _nest(first, statements)
-    if whole is not None and len(places) == 1:
-        return whole, 0, places[0] + 1, whole.result
-    if whole is not None:
-        # one whole block and a rest
-        return _joined(statements, places, whole, 1, whole.variables[-1].extent, whole.start, whole.result, True)
-    if len(first.body.statements) != 2 or len(first.results) != 1:
-        return None, 0, None, None
-    inner, joined = first.body.statements
-    nest = _nest(inner, statements) if isinstance(inner, Loop) else None
-    if nest is None or len(nest.variables) != 1 or not _adds(joined, nest.add, first.parameters[0], nest.result):
-        return None, 0, None, None
-    assert isinstance(joined, Apply)
-    if first.body.results != (joined.result,) or first.start[0] != nest.start:
-        return None, 0, None, None
-    length = nest.variables[0].extent
-    spread = _spread(nest, first.variable, first.variable.extent * length, length)
-    if spread is None:
-        return None, 0, None, None
-    if len(places) == 1:
-        return spread, length, places[0] + 1, first.results[0]
-    return _joined(statements, places, spread, first.variable.extent, length, first.start[0], first.results[0], False)
-
-
-def _joined(
-    statements: tuple[Statement, ...],
-    places: list[int],
-    whole: _Nest,
-    blocks: int,
-    length: int,
-    start: Value,
-    result: Value,
-    add_first: bool,
-) -> tuple[_Nest | None, int, int | None, Value | None]:
-    """Whole blocks and a shorter one behind them."""
-    at = places[0] + 1
-    total = result
-    if add_first:
-        joined = statements[at]
-        if not _adds(joined, whole.add, start, result):
-            return None, 0, None, None
-        assert isinstance(joined, Apply)
-        total, at = joined.result, at + 1
-    if len(places) != 2 or len(whole.variables) != 1:
-        return None, 0, None, None
-    # what a rest of one term reads does not depend on its loop
-    if not all(isinstance(s, Load) or (isinstance(s, Apply) and s.op == "convert") for s in statements[at : places[1]]):
-        return None, 0, None, None
-    at = places[1]
-    loop = statements[at]
-    rest = _nest(loop, statements) if isinstance(loop, Loop) else None
-    joined = statements[at + 1] if at + 1 < len(statements) else loop
-    if rest is None or len(rest.variables) != 1 or not _adds(joined, whole.add, total, rest.result):
-        return None, 0, None, None
-    assert isinstance(joined, Apply)
-    if rest.start != whole.start or (rest.fused, rest.multiply, rest.add) != (whole.fused, whole.multiply, whole.add):
-        return None, 0, None, None
-    step = whole.variables[0]
-    variable = Variable(step.number, blocks * length + rest.variables[0].extent)
-    factors: list[Factor] = []
-    for one, other in ((whole.lhs, rest.lhs), (whole.rhs, rest.rhs)):
-        stride = one.stride(step)
-        moved = {variable if v == step else v: s for v, s in one.strides.items()}
-        renamed = {variable if v == rest.variables[0] else v: s for v, s in other.strides.items()}
-        if rest.variables[0].extent == 1 and stride:
-            renamed[variable] = stride
-        same = (one.buffer, one.converts, one.guard, one.otherwise) == (
-            *(other.buffer, other.converts, other.guard, other.otherwise),
-        )
-        if not same or one.guard or moved != renamed or other.constant != one.constant + blocks * length * stride:
-            return None, 0, None, None
-        factors.append(Factor(one.buffer, moved, one.constant, one.converts))
-    lhs, rhs = factors
-    nest = replace(whole, variables=(variable,), result=joined.result, lhs=lhs, rhs=rhs)
-    return nest, length, at + 2, joined.result
-
-
-def _spread(nest: _Nest, outer: Variable, count: int, length: int) -> _Nest | None:
-    """The nest over the terms of a block and the loop over blocks around it as one variable."""
-    (inner,) = nest.variables
-    variable = Variable(inner.number, count)
-    factors: list[Factor] = []
-    for factor in (nest.lhs, nest.rhs):
-        strides = dict(factor.strides)
-        stride = strides.pop(inner, 0)
-        if strides.pop(outer, 0) != stride * length or factor.guard:
+    parts: list[Part] = []
+    total: Value | None = None
+    fused: set[bool] = set()
+    starts: set[Value] = set()
+    joined: list[Statement] = []
+    adds = False
+    for loop in loops:
+        found = _part(loop, statements)
+        if found is None:
             return None
-        if stride:
-            strides[variable] = stride
-        factors.append(Factor(factor.buffer, strides, factor.constant, factor.converts))
-    return replace(nest, variables=(variable,), lhs=factors[0], rhs=factors[1])
-
-
-def _adds(statement: Statement, add: str, left: Value, right: Value) -> bool:
-    return isinstance(statement, Apply) and statement.op == add and statement.operands == (left, right)
-
-
-def _nest(loop: Loop, around: tuple[Statement, ...]) -> _Nest | None:
-    """Loops inside each other, each with nothing else in it, around the products. ``around`` are the statements of the
-    kernel's body, among which a factor may be that does not depend on the loops."""
-    variables: list[Variable] = []
-    start, result, current = loop.start, loop.results, loop
-    while True:
-        variables.append(current.variable)
-        if len(current.start) != 1:
+        part, is_fused, start, with_total = found
+        parts.append(part)
+        fused.add(is_fused)
+        starts.add(start)
+        # one block that is not in a loop over blocks, before or after whole ones
+        join = None if with_total else _sum_of(statements, start if total is None else total, loop.results[0])
+        if join is not None:
+            joined.append(join)
+            total = join.result
+        elif total is not None:
             return None
-        body = current.body
-        if len(body.statements) == 1 and isinstance(inner := body.statements[0], Loop):
-            if inner.start != current.parameters or body.results != inner.results:
-                return None
-            current = inner
-            continue
-        products = _products(body, current.parameters[0], around)
-        if products is None:
+        else:
+            total = loop.results[0]
+        if parts[1:] and not adds:
+            # the first block is not added to the start value, which would change a sum of -0
             return None
-        lhs, rhs, fused, multiply, add = products
-        return _Nest(tuple(variables), start[0], result[0], lhs, rhs, fused, multiply, add)
+        adds = adds or with_total or join is not None
+    if total is None or len(fused) != 1 or len(starts) != 1:
+        return None
+    (start,) = starts
+    if start not in literals or total.dtype != start.dtype:
+        return None
+    word = literals[start].word
+    split = _variables(kernel, parts)
+    if split is None or not isinstance(word, int):
+        return None
+    skipped = {id(s) for s in (*loops, *joined)}
+    epilogue = tuple(s for s in statements if id(s) not in skipped)
+    if any(r.number in _inner(loops) - {total.number} for s in epilogue for r in _used(s)):
+        return None
+    batch, rows, columns = split
+    if any(s.offset.coefficient(rows[-1]) == 1 for s in epilogue if isinstance(s, Store)):
+        # products commute: columns are what the results lie next to each other along
+        rows, columns = columns, rows
+        parts = [Part(p.blocks, p.terms, p.rhs, p.lhs, p.y, p.x) for p in parts]
+    return Contraction(kernel, batch, rows, columns, tuple(parts), adds, fused.pop(), word, total, epilogue)
+
+
+def _part(loop: Loop, outer: list[Statement]) -> tuple[Part, bool, Value, bool] | None:
+    """The part that a loop of the kernel's body makes, whether it is fused, what it starts from, and whether its block
+    results are added to a total inside it."""
+    if len(loop.results) != 1:
+        return None
+    inner = [s for s in loop.body.statements if isinstance(s, Loop)]
+    if len(inner) == 1 and inner[0].start == loop.start and len(inner[0].results) == 1:
+        added = _sum_of(list(loop.body.statements), loop.parameters[0], inner[0].results[0])
+        found = _products(inner[0], (*outer, *loop.body.statements))
+        if added is None or loop.body.results != (added.result,) or found is None:
+            return None
+        return Part(loop.variable, *found[0]), found[1], loop.start[0], True
+    found = _products(loop, tuple(outer))
+    return None if found is None else (Part(None, *found[0]), found[1], loop.start[0], False)
+
+
+def _sum_of(statements: list[Statement], left: Value, right: Value) -> Apply | None:
+    """The statement that adds the one to the other."""
+    for s in statements:
+        if isinstance(s, Apply) and s.op == "add" and s.operands == (left, right):
+            return s
+    return None
 
 
 def _products(
-    body: Block, carried: Value, around: tuple[Statement, ...]
-) -> tuple[Factor, Factor, bool, str, str] | None:
-    """The two factors, whether they are fused with the addition, and the operations."""
-    loads = {s.result: s for s in body.statements if isinstance(s, Load)}
-    applied = {s.result: s for s in body.statements if isinstance(s, Apply)}
-    if len(loads) + len(applied) != len(body.statements) or len(body.results) != 1:
-        return None
-    own = loads.keys() | applied.keys()
-    loads |= {s.result: s for s in around if isinstance(s, Load)}
-    applied |= {s.result: s for s in around if isinstance(s, Apply)}
-    last = applied.get(body.results[0])
-    used = set()
-
-    def factor(value: Value) -> Factor | None:
-        converts: list[DType] = []
-        while (step := applied.get(value)) is not None and step.op == "convert" and not step.attrs:
-            converts.insert(0, value.dtype)
-            used.add(value)
-            value = step.operands[0]
-        load = loads.get(value)
-        if load is None or any(not isinstance(atom, Variable) for _, atom in load.offset.terms):
+    loop: Loop, outer: tuple[Statement, ...]
+) -> tuple[tuple[tuple[Variable, ...], Any, Any, Value, Value], bool] | None:
+    """The terms, both sides and their values, and whether products are fused with sums. Loops that do nothing but run
+    another one, which goes on with their accumulator, are one loop."""
+    terms, known = [loop.variable], list(outer)
+    while True:
+        known += loop.body.statements
+        inner = [s for s in loop.body.statements if isinstance(s, Loop)]
+        if not inner:
+            break
+        if len(inner) > 1 or inner[0].start != loop.parameters or loop.body.results != inner[0].results:
             return None
-        used.add(value)
-        return Factor(
-            load.buffer, _strides(load.offset), load.offset.constant, tuple(converts), load.guard, load.otherwise
-        )
-
-    if last is None:
+        loop = inner[0]
+        terms.append(loop.variable)
+    made = {value: s for s in known for value in results_of(s)}
+    last = made.get(loop.body.results[0])
+    accumulator = loop.parameters[0]
+    if not isinstance(last, Apply):
         return None
-    used.add(last.result)
-    if last.op == "fma" and last.operands[2] == carried:
-        fused, names, pair = True, ("multiply", "add"), last.operands[:2]
-    elif last.op in ("add", "or") and last.operands[0] == carried:
-        product = applied.get(last.operands[1])
-        if product is None or product.op != ("multiply" if last.op == "add" else "and"):
+    if last.op == "fma" and last.operands[2] == accumulator:
+        x, y, fused = last.operands[0], last.operands[1], True
+    elif last.op == "add" and last.operands[0] == accumulator:
+        product = made.get(last.operands[1])
+        if not isinstance(product, Apply) or product.op != "multiply":
             return None
-        used.add(product.result)
-        fused, names, pair = False, (product.op, last.op), product.operands
+        (x, y), fused = product.operands, False
     else:
         return None
-    lhs, rhs = factor(pair[0]), factor(pair[1])
-    if lhs is None or rhs is None or not own <= used:
+    if x.dtype != accumulator.dtype:
         return None
-    inputs = lhs.buffer.role == rhs.buffer.role == "input"
-    return (lhs, rhs, fused, *names) if inputs else None
+    lhs, rhs = _slice(x, made), _slice(y, made)
+    if lhs is None or rhs is None or any(accumulator in _used(s) for s in (*lhs, *rhs)):
+        return None
+    return (tuple(terms), lhs, rhs, x, y), fused
 
 
-def _strides(index: Index) -> dict[Variable, int]:
-    return {atom: coefficient for coefficient, atom in index.terms if isinstance(atom, Variable)}
+def _slice(value: Value, made: dict[Value, Statement]) -> tuple[Statement, ...] | None:
+    """The statements that compute a value, in order; None where they are more than loads and operations."""
+    order: dict[int, Statement] = {}
+
+    def visit(needed: Value) -> bool:
+        statement = made.get(needed)
+        if not isinstance(statement, Literal | Load | Apply | Position):
+            return False
+        if needed.number not in order:
+            if not all(visit(operand) for operand in _used(statement)):
+                return False
+            order[needed.number] = statement
+        return True
+
+    return tuple(order.values()) if visit(value) else None
+
+
+def _used(statement: Statement) -> tuple[Value, ...]:
+    """The values that a statement without blocks reads."""
+    if isinstance(statement, Apply):
+        return statement.operands
+    if isinstance(statement, Load):
+        others = () if statement.otherwise is None else (statement.otherwise,)
+        inside = [value for bound in statement.guard for value in bound.index.values()]
+        return (*others, *statement.offset.values(), *inside)
+    if isinstance(statement, Store):
+        return (statement.value, *statement.offset.values())
+    return statement.index.values() if isinstance(statement, Position) else ()
+
+
+def _inner(loops: list[Loop]) -> set[int]:
+    return {result.number for loop in loops for result in loop.results}
+
+
+def _variables(
+    kernel: Kernel, parts: list[Part]
+) -> tuple[tuple[Variable, ...], tuple[Variable, ...], tuple[Variable, ...]] | None:
+    left = {v for part in parts for s in part.lhs for v in _depends(s)}
+    right = {v for part in parts for s in part.rhs for v in _depends(s)}
+    space = [v for v in kernel.space if v.extent > 1]
+    if any(v not in left | right for v in space):
+        return None
+    batch = tuple(v for v in space if v in left and v in right)
+    rows = tuple(v for v in space if v in left and v not in right)
+    columns = tuple(v for v in space if v in right and v not in left)
+    return (batch, rows, columns) if rows and columns else None
+
+
+def _depends(statement: Statement) -> frozenset[Variable]:
+    indices: list[Index] = []
+    if isinstance(statement, Load):
+        indices = [statement.offset, *(bound.index for bound in statement.guard)]
+    elif isinstance(statement, Position):
+        indices = [statement.index]
+    return frozenset(v for index in indices for v in index.variables())

@@ -19,7 +19,7 @@ import numpy as np
 from tlir.backends.cpu.settle import provide
 from tlir.floatlib.soft import objects
 from tlir.floatlib.soft.objects import address
-from tlir.kernel.ir import Kernel
+from tlir.kernel.ir import Kernel, Loop, results_of
 from tlir.kernel.text import kernel_text
 
 ALIGNMENT = 64
@@ -47,7 +47,7 @@ class Compiled:
 
 def compile_kernel(kernel: Kernel) -> Compiled | str:
     """The kernel's machine code, kept or made; or why it is not compiled."""
-    key = objects.digest(_sources(), kernel_text(kernel))
+    key = objects.digest(_sources(), *_formats(kernel), kernel_text(kernel))
     data = objects.kept(key)
     if data is None:
         from tlir.backends.cpu.emission import emitted
@@ -65,6 +65,16 @@ def compile_kernel(kernel: Kernel) -> Compiled | str:
     pointers = [ctypes.c_void_p] * (1 + sum(buffer.role != "local" for buffer in kernel.buffers))
     entry = objects.load(code, ["kernel"])["kernel"]
     return Compiled(plan, ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *pointers)(entry))
+
+
+def _formats(kernel: Kernel) -> list[str]:
+    """The formats of a kernel's values: its text has only their names, which another artifact may declare otherwise."""
+    values = [value for statement in kernel.body.walk() for value in results_of(statement)]
+    values += [
+        value for statement in kernel.body.walk() if isinstance(statement, Loop) for value in statement.parameters
+    ]
+    dtypes = {value.dtype for value in values} | {buffer.dtype for buffer in kernel.buffers}
+    return sorted(f"{dtype.name} {asdict(dtype.format)}" for dtype in dtypes if dtype.format is not None)
 
 
 @lru_cache(maxsize=1)

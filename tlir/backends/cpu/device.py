@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -18,11 +15,13 @@ from numpy.typing import NDArray
 
 from tlir.backends.automatic import operations
 from tlir.backends.cpu.compiled import Compiled, Plan, address, compile_kernel, scratch_address
+from tlir.backends.cpu.settle import passed_on
+from tlir.backends.cpu.threads import share, threads
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate as by_reference
 from tlir.backends.reference import evaluate_node
 from tlir.backends.reference.control import REGION_EVALUATORS
-from tlir.errors import UnsupportedError, UsageError
+from tlir.errors import UnsupportedError
 from tlir.floatlib.soft import objects
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.tensor import Tensor, words_shape
@@ -30,7 +29,6 @@ from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Kernel, Launch, Program
 from tlir.passes.lower import lower
 
-THREADS_VARIABLE = "TLIR_THREADS"
 SPLIT_FROM = 1 << 15
 """Scalar operations that a launch must do before a second thread pays: about 50 microseconds' worth."""
 
@@ -54,26 +52,6 @@ class Statistics:
     transfer_seconds: float = 0.0
     cache_hits: int = 0
     compiled: int = 0
-
-
-def threads() -> int:
-    """The number of threads: ``TLIR_THREADS``, or as many as the process may use."""
-    text = os.environ.get(THREADS_VARIABLE, "")
-    if not text:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not text.isdecimal() or not 1 <= int(text) <= 1024:
-        raise UsageError("TL0604", f"{THREADS_VARIABLE} is {text!r}", hint="it is a number of threads from 1 to 1024")
-    return int(text)
-
-
-@lru_cache(maxsize=8)
-def _pool(count: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(count, thread_name_prefix="tlir")
-
-
-if hasattr(os, "register_at_fork"):
-    # a forked process has the executors but not their threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @dataclass
@@ -203,16 +181,15 @@ def execute(compiled: Compiled, arrays: Sequence[NDArray[Any]], work: int) -> No
     addresses = [address(array) for array in arrays]
     if work < SPLIT_FROM:
         compiled.call(0, plan.outer, 0, plan.lanes, scratch_address(plan.scratch), *addresses)
+        passed_on()
         return
     ranges = _split(plan, threads())
 
-    def run(part: tuple[int, int, int, int]) -> None:
+    def run(part: tuple[int, int, int, int], held: object = arrays) -> None:
         compiled.call(*part, scratch_address(plan.scratch), *addresses)
+        passed_on()
 
-    waiting = [_pool(len(ranges) - 1).submit(run, part) for part in ranges[1:]] if len(ranges) > 1 else []
-    run(ranges[0])
-    for future in waiting:
-        future.result()
+    share(run, ranges, work)
 
 
 def _split(plan: Plan, count: int) -> list[tuple[int, int, int, int]]:

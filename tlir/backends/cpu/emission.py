@@ -12,7 +12,6 @@ from llvmlite import ir
 from tlir.backends.cpu.compiled import Plan
 from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.nest import Emitter, unsupported
-from tlir.backends.cpu.pattern import Contraction, as_contraction
 from tlir.backends.cpu.space import Nest, arrange
 from tlir.backends.cpu.tile import ROWS, Tiles, counted_out, suits
 from tlir.backends.cpu.values import word_type
@@ -20,6 +19,7 @@ from tlir.floatlib.soft import objects
 from tlir.ir.graph import Graph
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Buffer, Kernel, Launch
+from tlir.kernel.patterns import Contraction, as_contraction
 from tlir.passes.lower import lower
 
 ALIGNMENT = 64

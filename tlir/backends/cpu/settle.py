@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import lru_cache
+from threading import local
 
 import llvmlite.binding as binding
 import numpy as np
@@ -17,9 +18,21 @@ from tlir.floatlib.words import word_dtype
 SYMBOL = "tlir_elementary"
 
 
+_own = local()
+
+
 @ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)
 def _elementary(name: bytes, lanes: int, operands: int, mask: int, memory: int) -> None:
-    op, text = name.decode().split(" ")
+    if getattr(_own, "error", None) is not None:
+        return
+    try:
+        _evaluate(name.decode(), lanes, operands, mask, memory)
+    except BaseException as error:  # an interruption too: compiled code cannot pass it on
+        _own.error = error
+
+
+def _evaluate(name: str, lanes: int, operands: int, mask: int, memory: int) -> None:
+    op, text = name.split(" ")
     # the specification is loaded when it is first needed
     from tlir.floatlib.elementary import evaluate
 
@@ -28,6 +41,14 @@ def _elementary(name: bytes, lanes: int, operands: int, mask: int, memory: int) 
     table = words.reshape(operands + 1, lanes)
     chosen = [lane for lane in range(lanes) if mask >> lane & 1]
     table[operands, chosen] = evaluate(op, fmt, *(table[k, chosen].astype(word_dtype(fmt)) for k in range(operands)))
+
+
+def passed_on() -> None:
+    """Raises what was raised in compiled code that this thread has called."""
+    error = getattr(_own, "error", None)
+    if error is not None:
+        _own.error = None
+        raise error
 
 
 @lru_cache(maxsize=1)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 from tlir.ir.ops import OPERATIONS
-from tlir.kernel.index import FromValue, Index, Quotient, Remainder, Variable, quotient, remainder, total, variable
-from tlir.kernel.ir import Apply, Block, Bound, Branch, Each, Kernel, Load, Loop, Position, Statement, Store
+from tlir.kernel.index import FromValue, Index, Quotient, Remainder, Variable
+from tlir.kernel.ir import Apply, Kernel, Load, Loop, Store
+from tlir.kernel.joining import indices, join_variables
 
 VECTOR_BYTES = 64
 """Bytes of the widest registers that are assumed; narrower processors take several registers for a value."""
@@ -35,17 +35,6 @@ class Nest:
         return 1 if self.lane is None else self.lane.extent
 
 
-def indices(block: Block) -> Iterator[Index]:
-    """Every index that a block uses."""
-    for statement in block.walk():
-        if isinstance(statement, Load | Store):
-            yield statement.offset
-        if isinstance(statement, Load):
-            yield from (bound.index for bound in statement.guard)
-        if isinstance(statement, Position):
-            yield statement.index
-
-
 def arrange(kernel: Kernel) -> Nest:
     """The loops of a kernel."""
     kernel = join_variables(kernel)
@@ -53,69 +42,6 @@ def arrange(kernel: Kernel) -> Nest:
     lane = min(space, key=lambda v: (_cost(kernel, v), -v.number), default=None)
     outer = tuple(v for v in space if v != lane)
     return Nest(kernel, outer, lane, 1 if lane is None else _lanes(kernel, lane))
-
-
-def join_variables(kernel: Kernel) -> Kernel:
-    """Neighbouring variables of the space that every index uses as one, made one."""
-    space = [v for v in kernel.space if v.extent > 1]
-    k = len(space) - 2
-    while k >= 0:
-        left, right = space[k], space[k + 1]
-        if all(_as_one(index, left, right) for index in indices(kernel.body)):
-            joined = Variable(left.number, left.extent * right.extent)
-
-            def renamed(
-                index: Index, left: Variable = left, right: Variable = right, joined: Variable = joined
-            ) -> Index:
-                return _substituted(index, left, right, joined)
-
-            kernel = replace(kernel, body=mapped(kernel.body, renamed))
-            space[k : k + 2] = [joined]
-        k = min(k - 1, len(space) - 2)
-    return replace(kernel, space=tuple(space))
-
-
-def _as_one(index: Index, left: Variable, right: Variable) -> bool:
-    """Whether the index depends on the two variables through ``left * extent of right + right`` alone."""
-    if index.coefficient(left) != index.coefficient(right) * right.extent:
-        return False
-    inner = [atom.dividend for _, atom in index.terms if isinstance(atom, Quotient | Remainder)]
-    return all(_as_one(dividend, left, right) for dividend in inner)
-
-
-def _substituted(index: Index, left: Variable, right: Variable, joined: Variable) -> Index:
-    parts: list[tuple[int, Index]] = []
-    for coefficient, atom in index.terms:
-        if atom == right:
-            parts.append((coefficient, variable(joined)))
-        elif isinstance(atom, Quotient):
-            parts.append((coefficient, quotient(_substituted(atom.dividend, left, right, joined), atom.divisor)))
-        elif isinstance(atom, Remainder):
-            parts.append((coefficient, remainder(_substituted(atom.dividend, left, right, joined), atom.divisor)))
-        elif atom != left:
-            parts.append((coefficient, Index(((1, atom),))))
-    return total(parts, index.constant)
-
-
-def mapped(block: Block, rename: Callable[[Index], Index]) -> Block:
-    """The block with every index replaced."""
-
-    def one(statement: Statement) -> Statement:
-        if isinstance(statement, Load):
-            guard = tuple(Bound(rename(bound.index), bound.low, bound.high) for bound in statement.guard)
-            return replace(statement, offset=rename(statement.offset), guard=guard)
-        if isinstance(statement, Store):
-            return replace(statement, offset=rename(statement.offset))
-        if isinstance(statement, Position):
-            return replace(statement, index=rename(statement.index))
-        if isinstance(statement, Loop | Each):
-            return replace(statement, body=mapped(statement.body, rename))
-        if isinstance(statement, Branch):
-            then, otherwise = mapped(statement.then, rename), mapped(statement.otherwise, rename)
-            return replace(statement, then=then, otherwise=otherwise)
-        return statement
-
-    return replace(block, statements=tuple(one(statement) for statement in block.statements))
 
 
 def _cost(kernel: Kernel, lane: Variable) -> float:

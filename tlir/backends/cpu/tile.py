@@ -21,11 +21,11 @@ from llvmlite import ir
 
 from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1, I64, broadcast, intrinsic, splat, vector
 from tlir.backends.cpu.nest import Emitter
-from tlir.backends.cpu.pattern import Contraction, Part
 from tlir.backends.cpu.space import Nest
-from tlir.backends.cpu.values import FLOAT32
+from tlir.backends.cpu.values import FLOAT32, FLOAT64
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Block, Buffer, Kernel, Statement, Value
+from tlir.kernel.patterns import Contraction, Part
 
 ROWS = 12
 VECTORS = 2
@@ -44,6 +44,8 @@ ALIGNMENT = 64
 
 def suits(contraction: Contraction) -> bool:
     """Whether tiles pay for a contraction, and hold it: a declared block has to fit a stretch."""
+    if contraction.total.dtype.format not in (FLOAT32, FLOAT64):
+        return False
     results = prod(v.extent for v in (*contraction.rows, *contraction.columns))
     terms = [part.count for part in contraction.parts]
     if any(extent > LONGEST_BLOCK for extent in terms) and contraction.adds:

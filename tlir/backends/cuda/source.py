@@ -20,7 +20,7 @@ from tlir.backends.cpu import elementary
 from tlir.backends.cpu.lanes import I64, LaneMachine
 from tlir.backends.cpu.memory import Addresses
 from tlir.backends.cpu.nest import Emitter, Ends, unsupported
-from tlir.backends.cpu.space import Nest, join_variables
+from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.tile import counted_out
 from tlir.backends.cpu.values import FLOAT32, Item, Lanes, word_type
 from tlir.backends.cuda.builder import Builder, Text, expression, type_name
@@ -31,6 +31,7 @@ from tlir.ir.graph import Graph
 from tlir.ir.types import DType
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Branch, Buffer, Kernel, Launch
+from tlir.kernel.joining import join_variables
 from tlir.passes.lower import lower
 
 BLOCK = 256
