@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "ops": "tlir.cli.ops",
     "upgrade": "tlir.cli.upgrade",
     "reorder": "tlir.cli.reorder",
+    "fit": "tlir.cli.fit",
     "cast": "tlir.cli.cast",
     "stress": "tlir.cli.stress",
 }

@@ -170,6 +170,8 @@ def _show_auto(output: Output, report: AutoReport, several: bool) -> None:
     found = [each for each in report.outputs if isinstance(each, _auto_output())]
     output.table(headings, [_auto_row(each, several) for each in found], indent=2)
     for each in found:
+        if each.choice is not None:
+            output.line((f"{each.name}: every word by {each.choice}", "label"), indent=2)
         for reason, count in each.reasons:
             where = f" at {reason.source}" if reason.source else ""
             node = f", node {reason.node}" if reason.node else ""

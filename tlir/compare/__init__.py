@@ -114,6 +114,7 @@ def compare(
 
     if auto:
         from tlir.compare.auto import compare_auto
+        from tlir.compare.fit import reproduced
 
         chosen = policy or "frontend"
         run_there = None if device == "reference" and not given else evaluate
@@ -125,6 +126,7 @@ def compare(
             ulps=ulps,
             device=device,
             run=run_there,
+            reproduce=reproduced,
             observe=None if observe is None else lambda node, _: observe(node),
         )
     names = output_names(graph)
