@@ -90,11 +90,15 @@ class Graph:
 
     def _chosen(self, device: str) -> str:
         """The device of one more run: a graph that ``auto`` once compiled stays compiled."""
+        if device in ("cpu", "reference"):
+            return device
         known: str | None = self.__dict__.get("_automatic")
-        if device != "auto" or known is not None:
-            return known if device == "auto" and known is not None else device
+        if device == "auto" and known is not None:
+            return known
         from tlir.backends.automatic import chosen
 
+        if device != "auto":
+            return chosen(device, self.ir.body)
         runs = self.__dict__.get("_runs", 0) + 1
         object.__setattr__(self, "_runs", runs)
         found = chosen(device, self.ir.body, runs=runs)

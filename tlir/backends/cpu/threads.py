@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TypeVar
 
@@ -35,20 +36,16 @@ def share(run: Callable[[T], None], parts: Sequence[T], work: int) -> None:
     ``work`` is the number of scalar operations of all parts. Where the calling thread is interrupted the others go on
     for a while; so ``run`` has to hold what it reads and writes. UnsupportedError TL0604 where the system has no more
     threads."""
-    try:
-        if work >= INTERRUPTIBLE_FROM and threading.current_thread() is threading.main_thread():
-            _wait_for(run, parts)
-        elif len(parts) == 1:
-            run(parts[0])
-        else:
+    if work >= INTERRUPTIBLE_FROM and threading.current_thread() is threading.main_thread():
+        _wait_for(run, parts)
+    elif len(parts) == 1:
+        run(parts[0])
+    else:
+        with _starting(len(parts)):
             waiting = [_pool(len(parts) - 1).submit(run, part) for part in parts[1:]]
-            run(parts[0])
-            for future in waiting:
-                future.result()
-    except RuntimeError as error:
-        # of the start of a thread: compiled code raises nothing
-        hint = f"set {THREADS_VARIABLE} to fewer"
-        raise UnsupportedError("TL0604", f"{len(parts)} threads cannot be had: {error}", hint=hint) from error
+        run(parts[0])
+        for future in waiting:
+            future.result()
 
 
 def _wait_for(run: Callable[[T], None], parts: Sequence[T]) -> None:
@@ -62,12 +59,22 @@ def _wait_for(run: Callable[[T], None], parts: Sequence[T]) -> None:
             errors.append(error)
 
     started = [threading.Thread(target=guarded, args=(part,), name="tlir", daemon=True) for part in parts]
-    for thread in started:
-        thread.start()
+    with _starting(len(parts)):
+        for thread in started:
+            thread.start()
     for thread in started:
         thread.join()
     if errors:
         raise errors[0]
+
+
+@contextmanager
+def _starting(count: int) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        hint = f"set {THREADS_VARIABLE} to fewer"
+        raise UnsupportedError("TL0604", f"{count} threads cannot be had here: {error}", hint=hint) from error
 
 
 @lru_cache(maxsize=8)
