@@ -77,11 +77,11 @@ def test_a_fault_comes_down_to_a_few_nodes_and_elements(trace: bool) -> None:
     assert not again.ok
 
 
-@pytest.mark.parametrize("trace", [True, False])
-def test_a_fault_in_five_hundred_nodes(trace: bool) -> None:
+@pytest.mark.parametrize(("trace", "rules"), [(True, Rules()), (False, Rules("1e-4"))])
+def test_a_fault_in_five_hundred_nodes(trace: bool, rules: Rules) -> None:
     graph = faulty(83, 80, trace)
     assert len(graph.nodes) >= 499
-    found = reduce(graph)
+    found = reduce(graph, rules=rules)
     assert found is not None
     assert found.piece.count <= 5
     assert found.piece.elements <= 64
@@ -126,6 +126,17 @@ def test_a_frontend_that_does_not_show_it_is_not_believed() -> None:
     assert found is not None
     assert found.basis == "outputs"
     assert "does not give the recorded output" in found.notes[0]
+
+
+def test_a_frontend_that_raises_is_told_of() -> None:
+    def broken(piece: Piece) -> Tensor:
+        raise TypeError("no such thing")
+
+    found = reduce(faulty(trace=False), frontend=broken)
+    assert found is not None
+    assert found.basis == "outputs"
+    assert "TypeError: no such thing" in found.notes[0]
+    assert len(found.notes) == 2
 
 
 def product(width: int, lhs: Any, rhs: Any, recorded: Any) -> Graph:
@@ -363,6 +374,7 @@ def test_a_real_fault_of_a_frontend_is_shown_by_the_frontend_alone(tmp_path: Pat
     text = (tmp_path / "report" / "README.md").read_text()
     assert "lax.mul" in (tmp_path / "report" / "reproduce.py").read_text()
     assert "Run when this was written: the fault is there." in text
+    assert "`tlir compare --tolerance auto --policy strict reduced.json`" in text
     # by itself, from anywhere
     done = subprocess.run(
         [sys.executable, str(tmp_path / "report" / "reproduce.py")], capture_output=True, text=True, check=False

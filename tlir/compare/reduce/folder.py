@@ -63,7 +63,7 @@ def write_folder(reduction: Reduction, graph: Graph, folder: Path, rules: Rules,
     except OSError as error:
         raise UsageError("TL0109", f"the folder cannot be made: {error.strerror}", file=str(folder)) from None
     piece, producer = reduction.piece, graph.producer
-    small = piece.graph(f"{graph.name} reduced".strip(), producer, graph.tolerance)
+    small = reduction.graph
     write(small, folder / "reduced.json")
     text, reason = _script(reduction, producer)
     files = ["reduced.json"]

@@ -96,14 +96,6 @@ def cut(body: Body, kept: Collection[int], output: Ref, values: Mapping[Ref, Ten
     return Piece(Body(tuple(nodes), places, (known[output],)), tuple(inputs), expected, tuple(origin))
 
 
-def with_output(piece: Piece, node: int, expected: Tensor, result: int = 0) -> Piece:
-    """The part of a piece that one of its nodes depends on, with the node's value as the output."""
-    values = dict(zip((Ref(i) for i in piece.body.input_ids), piece.inputs, strict=True))
-    values |= {Ref(n.id): n.attrs["value"] for n in piece.body.nodes if n.op == "constant"}
-    made = cut(piece.body, range(piece.count), Ref(node, result), values, expected)
-    return replace(made, origin=tuple(piece.origin[k] for k in made.origin))
-
-
 def with_inputs(piece: Piece, inputs: Sequence[Tensor], expected: Tensor) -> Piece:
     """The same piece with other values of the same types."""
     return replace(piece, inputs=tuple(inputs), expected=expected)

@@ -20,8 +20,8 @@ import numpy as np
 
 from tlir.backends.reference import evaluate
 from tlir.compare import compare
-from tlir.compare.auto import AutoOutput
-from tlir.compare.bounds import Freedoms, resolve
+from tlir.compare.auto import AutoOutput, compare_auto
+from tlir.compare.bounds import DEFAULT_POLICY, Freedoms, resolve
 from tlir.compare.locate import frontend_values, locate
 from tlir.compare.reduce.piece import Piece, cut, with_inputs
 from tlir.compare.reduce.program import Frontend
@@ -53,7 +53,22 @@ class Rules:
     policy: str | None = None
     table: Path | None = None
 
-    def judge(self, graph: Graph, observe: Callable[[Node], None] | None = None) -> CompareReport:
+    @property
+    def options(self) -> str:
+        """The options of ``tlir compare`` that say the same."""
+        valued = {
+            "--tolerance": self.tolerance,
+            "--rtol": self.rtol or None,
+            "--ulps": self.ulps,
+            "--policy": self.policy,
+            "--accuracy": self.table,
+        }
+        flags = {"--words": self.words, "--nan-payload": self.nan_payload}
+        parts = [f"{name} {value}" for name, value in valued.items() if value is not None]
+        return " ".join([*parts, *(name for name, given in flags.items() if given)])
+
+    def judge(self, graph: Graph) -> CompareReport:
+        """The comparison of a graph."""
         return compare(
             graph,
             tolerance=self.tolerance,
@@ -63,7 +78,14 @@ class Rules:
             nan_payload=self.nan_payload,
             policy=self.policy,
             table=self.table,
-            observe=observe,
+        )
+
+    def quickly(self, graph: Graph) -> CompareReport:
+        """The comparison of a candidate: by bounds alone, without a search for choices that reproduce the words."""
+        if self.tolerance != "auto":
+            return self.judge(graph)
+        return compare_auto(
+            graph, policy=self.policy or DEFAULT_POLICY, table=self.table, rtol=self.rtol, ulps=self.ulps
         )
 
 
@@ -73,7 +95,7 @@ class Reduction:
 
     ``basis`` says where the frontend's values come from: "trace", "frontend" or "outputs". ``before`` has the numbers
     of nodes and of elements of inputs and constants of the whole graph; ``notes`` what could not be done, and why;
-    ``candidates`` how many comparisons were made.
+    ``candidates`` how many comparisons were made; ``name`` and ``tolerance`` are the whole graph's.
     """
 
     piece: Piece
@@ -86,7 +108,15 @@ class Reduction:
     before: tuple[int, int]
     candidates: int
     freedoms: Freedoms | None
+    name: str = ""
+    tolerance: str | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def graph(self) -> Graph:
+        """The part as a graph with one sample."""
+        producer = self.report.producer
+        return self.piece.graph(f"{self.name} reduced".strip(), producer, self.tolerance)
 
     @property
     def verdict(self) -> str:
@@ -120,13 +150,18 @@ def reduce(
     if sample is not None and not 0 <= sample < len(graph.samples):
         raise UsageError("TL0602", f"there is no sample {sample}")
     chosen = graph if sample is None else replace(graph, samples=(graph.samples[sample],))
-    failing = [found for found in rules.judge(chosen).outputs if not found.ok]
+    traced = any(sample.trace for sample in chosen.samples)
+    # a node of a trace is judged by itself below; outputs alone have to be looked at as a whole
+    report = rules.quickly(chosen) if traced else rules.judge(chosen)
+    failing = [found for found in report.outputs if not found.ok]
     first = next((found for found in failing if verdict_of(found) == "bug"), failing[0] if failing else None)
     if first is None:
         first = _hidden(chosen, rules)
     if first is None:
         return None
     reduction = _Search(chosen, rules, first, frontend, budget, observe).run()
+    if traced and verdict_of(rules.judge(reduction.graph).outputs[0]) != reduction.verdict and rules.judge(chosen).ok:
+        return None
     return replace(reduction, sample=first.sample if sample is None else sample)
 
 
@@ -134,7 +169,7 @@ def _hidden(graph: Graph, rules: Rules) -> OutputComparison | None:
     """A node of a trace that is a bug though every output passes."""
     for k, sample in enumerate(graph.samples if rules.tolerance == "auto" else ()):
         if sample.trace:
-            found = locate(graph, sample=k, policy=rules.policy or "frontend", table=rules.table)
+            found = locate(graph, sample=k, policy=rules.policy or DEFAULT_POLICY, table=rules.table)
             if found.suspect is not None:
                 return replace(found.suspect.local, sample=k, position=0, name=f"node {found.suspect.label}")
     return None
@@ -165,12 +200,12 @@ class _Search:
         piece = self._smaller_shapes(piece)
         piece = self._fewer_terms(piece)
         piece = self._simpler_values(piece)
-        report = self.rules.judge(self._graph(piece))
+        report = self.rules.quickly(self._graph(piece))
         suspect = body.nodes[piece.origin[piece.body.outputs[0].node]]
         leaves = [node.type.size for node in body.nodes if node.op in ("input", "constant")]
         freedoms = None
         if self.rules.tolerance == "auto":
-            freedoms = resolve(self.rules.policy or "frontend", self.graph.producer, self.rules.table)
+            freedoms = resolve(self.rules.policy or DEFAULT_POLICY, self.graph.producer, self.rules.table)
         return Reduction(
             piece,
             report.outputs[0],
@@ -182,6 +217,8 @@ class _Search:
             (len(body.nodes), sum(leaves)),
             self.done,
             freedoms,
+            self.graph.name,
+            self.graph.tolerance,
             tuple(self.notes),
         )
 
@@ -204,9 +241,14 @@ class _Search:
                 piece = replace(piece, expected=self.again(piece))
             except UnsupportedError:
                 return None
+            except Exception as error:
+                # whatever a frontend raises, such a candidate shows nothing
+                note = f"the frontend refused a candidate: {type(error).__name__}: {error}"[:300]
+                self.notes += [] if any(known.startswith("the frontend refused") for known in self.notes) else [note]
+                return None
             graph = self._graph(piece)
         try:
-            found = self.rules.judge(graph).outputs[0]
+            found = self.rules.quickly(graph).outputs[0]
         except TlirError:
             return None
         finally:
@@ -227,7 +269,7 @@ class _Search:
         """The first node whose own recorded result fails on its own recorded operands."""
         k = self.first.sample
         sample = self.graph.samples[k]
-        location = locate(self.graph, sample=k, policy=self.rules.policy or "frontend", table=self.rules.table)
+        location = locate(self.graph, sample=k, policy=self.rules.policy or DEFAULT_POLICY, table=self.rules.table)
         values = frontend_values(self.graph, k)
         suspects = [found for found in location.nodes if found.verdict == "bug"]
         suspects += [found for found in location.nodes if found.verdict != "bug" and found.local.max_ulps]

@@ -25,10 +25,10 @@ _SHOWN = 16
 
 def readme(reduction: Reduction, graph: Graph, small: Graph, written: Written, rules: Rules) -> str:
     """Markdown: what is wrong, versions, the graph, the values, the verdict, and how to run it."""
-    return "\n".join(_lines(reduction, graph, small, written)) + "\n"
+    return "\n".join(_lines(reduction, graph, small, written, rules)) + "\n"
 
 
-def _lines(reduction: Reduction, graph: Graph, small: Graph, written: Written) -> Iterator[str]:
+def _lines(reduction: Reduction, graph: Graph, small: Graph, written: Written, rules: Rules) -> Iterator[str]:
     suspect, found = reduction.suspect, reduction.found
     producer = graph.producer
     frontend = f"{producer.frontend} {producer.frontend_version}".strip() if producer else "the frontend"
@@ -52,7 +52,7 @@ def _lines(reduction: Reduction, graph: Graph, small: Graph, written: Written) -
         yield ""
     yield "## How to run it"
     yield ""
-    yield from _runs(reduction, written, rules_text(reduction))
+    yield from _runs(written, rules)
     yield ""
     yield "## Versions"
     yield ""
@@ -131,16 +131,16 @@ def _index(element: Element) -> str:
     return f"[{', '.join(map(str, element.index))}]" if element.index else "(scalar)"
 
 
-def _runs(reduction: Reduction, written: Written, rule: str) -> Iterator[str]:
+def _runs(written: Written, rules: Rules) -> Iterator[str]:
     again = "still failed" if written.still_fails else "did not fail any more"
-    option = "--tolerance auto" if reduction.freedoms is not None else "(and the tolerance given there)"
+    command = " ".join(filter(None, ("tlir compare", rules.options, "reduced.json")))
     if "reproduce.py" in written.files:
         yield "- `python reproduce.py`: in the frontend alone; exit code 1 while the fault is there. " + _script(
             written
         )
     else:
         yield f"- A program of the frontend alone was {written.script}."
-    yield f"- `tlir compare {option} reduced.json`: compares with what was recorded. When this was written it {again}."
+    yield f"- `{command}`: compares with what was recorded. When this was written it {again}."
 
 
 def _script(written: Written) -> str:
