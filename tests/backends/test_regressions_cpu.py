@@ -15,12 +15,14 @@ import pytest
 from lower_graphs import Builder, random_tensor
 
 from tlir.api import Graph
-from tlir.backends.cpu.device import Executable
+from tlir.backends.cpu.compiled import compile_kernel
+from tlir.backends.cpu.device import Executable, execute
 from tlir.backends.reference import evaluate
 from tlir.errors import UnsupportedError, UsageError
 from tlir.floatlib.format import Format
 from tlir.ir.graph import Graph as IrGraph
 from tlir.ir.types import NAMED, DType, TensorType
+from tlir.kernel.parse import parse_kernel
 from tlir.schema import write
 
 
@@ -158,3 +160,47 @@ def test_a_kernel_that_takes_hours_can_be_interrupted(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert (process.returncode, errors) == (130, b"interrupted\n")
+
+
+def test_a_guard_of_all_lanes_where_each_lane_takes_its_branch() -> None:
+    kernel = parse_kernel(
+        """
+        kernel @k(n0: input float32[64], n1: output float32[64]) space(i0 < 4, i1 < 16) {
+          v0: int64 = position i1
+          v1: int64 = literal 0x7
+          v2: bool = compare(v0, v1) {comparison_direction = "LT"}
+          v3: float32 = literal 0x3f800000
+          v4: float32 = if v2 {
+            v5: float32 = load n0[16*i0 + i1 - 16] where 1 <= i0 < 4 else v3
+            yield v5
+          } else {
+            yield v3
+          }
+          store n1[16*i0 + i1] = v4
+        }
+        """
+    )
+    compiled = compile_kernel(kernel)
+    assert not isinstance(compiled, str)
+    given, result = np.arange(64, dtype=np.uint32), np.empty(64, np.uint32)
+    execute(compiled, [given, result], 64)
+    expected = np.full((4, 16), 0x3F800000, np.uint32)
+    expected[1:, :7] = given.reshape(4, 16)[:3, :7]
+    assert np.array_equal(result.reshape(4, 16), expected)
+
+
+@pytest.mark.parametrize("dtype", [name for name in NAMED if not NAMED[name].is_complex])
+def test_scalars_of_every_dtype_are_arrays_between_the_steps(dtype: str) -> None:
+    """Sorting has no kernel: its result goes from the reference to a kernel."""
+    type = TensorType((), NAMED[dtype])
+    line = TensorType((1,), NAMED[dtype])
+    builder = Builder(random := np.random.default_rng(0))
+    x = builder.add("reshape", (given := builder.input(type),), line)
+    ordered = builder.add("sort", (x,), line, dimension=0, descending=False)
+    scalar = builder.add("reshape", (ordered,), type)
+    greatest = [builder.add("maximum", (scalar, value), type) for value in (scalar, given)]
+    graph = Graph(IrGraph(builder.body([*greatest, ordered])))
+    array = [random_tensor(random, type).to_numpy()]
+    if array[0].dtype != object:
+        expected, results = (graph.run(array, device=device) for device in ("reference", "cpu"))
+        assert [result.tobytes() for result in results] == [result.tobytes() for result in expected]

@@ -58,6 +58,8 @@ class Tensor:
     words: Words
 
     def __post_init__(self) -> None:
+        if not isinstance(self.words, np.ndarray):  # NumPy's operators make scalars of arrays without axes
+            object.__setattr__(self, "words", np.asarray(self.words))
         if self.words.shape != words_shape(self.type) or self.words.dtype != self.type.dtype.word_dtype:
             raise ValueError(f"{self.type} does not have words of {self.words.dtype}{list(self.words.shape)}")
 

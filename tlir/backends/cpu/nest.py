@@ -198,7 +198,9 @@ class Emitter:
         start, offset = self._place(statement.buffer, statement.offset)
         mask = self._guard(statement.guard)
         if statement.result.number not in self.uniform and self.mask is not None:
-            mask = self.mask if mask is None else self.builder.and_(mask, self.mask)
+            lanes = self.nest.lanes
+            chosen = _in_lanes(self.builder, self.mask, lanes)
+            mask = chosen if mask is None else self.builder.and_(_in_lanes(self.builder, mask, lanes), chosen)
         elif statement.result.number in self.uniform and self.mask is not None:
             # one lane may be enough for the load to be wanted, and none for it to be allowed
             any_lane = self._any(self.mask)
