@@ -29,7 +29,7 @@ from tlir.compare.bounds import (
     windows,
 )
 from tlir.compare.bounds.enclosure import Enclosure, Reasons, certain
-from tlir.compare.bounds.intervals import Interval, hull, nearest
+from tlir.compare.bounds.intervals import FLOAT32, Interval, hull, nearest
 from tlir.compare.bounds.policy import Freedoms
 from tlir.compare.bounds.step import Step
 from tlir.ir.graph import Body, Node, Ref
@@ -127,13 +127,15 @@ def _node(
 
 
 def _also_rounded(enclosure: Enclosure, freedoms: Freedoms) -> Enclosure:
-    """Where results may be kept in a wider format, any of them may also be rounded to its own."""
+    """Where results may be kept in float32, any of them may be rounded to that, or to its own format."""
     dtype = enclosure.dtype
     if dtype.format is None or not freedoms.keeps_excess(dtype.float_format) or enclosure.all_sure:
         return enclosure
     fmt = dtype.float_format
-    both = hull(enclosure.interval, Interval(nearest(fmt, enclosure.lo), nearest(fmt, enclosure.hi)))
-    return Enclosure(enclosure.tensor, both.lo, both.hi, enclosure.tag)
+    every = enclosure.interval
+    for stored in (FLOAT32, fmt):
+        every = hull(every, Interval(nearest(stored, enclosure.lo), nearest(stored, enclosure.hi)))
+    return Enclosure(enclosure.tensor, every.lo, every.hi, enclosure.tag)
 
 
 def reference(node: Node, operands: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
