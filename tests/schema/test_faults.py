@@ -351,12 +351,26 @@ def test_python_objects_are_as_safe_as_text() -> None:
     assert error_of(changed(version_1(), "/producer/flags", {"a": huge})).code == "TL0204"
 
 
+@pytest.mark.parametrize("rest", [", 1", "]", "}", ', "a": 1}', " 1"])
+@pytest.mark.parametrize(("start", "code"), [("NaN", "TL0105"), ("9" * 5000, "TL0204"), ("1.5", "TL0105")])
+def test_what_stops_the_parser_before_a_text_that_is_no_document(
+    tmp_path: Path, start: str, code: str, rest: str
+) -> None:
+    (tmp_path / "a.json").write_text(rest.strip() + start + rest)
+    with pytest.raises(ArtifactError):
+        read(tmp_path / "a.json")
+    (tmp_path / "a.json").write_text(start + rest)
+    with pytest.raises(ArtifactError) as caught:
+        read(tmp_path / "a.json")
+    assert caught.value.code in (code, "TL0103")
+
+
 def test_every_code_of_reading_is_tested() -> None:
     from tlir.errors import CODES
 
     tested = {row[1] for row in TEXTS} | {row[3] for row in CHANGES} | {row[2] for row in EXTERNAL}
-    # tested in functions of their own; TL0109 where artifacts are written
-    tested |= {"TL0101", "TL0109", "TL0201", "TL0210"}
+    # tested in functions of their own; TL0109 where artifacts are written, TL0217 where the text of kernels is read
+    tested |= {"TL0101", "TL0109", "TL0201", "TL0210", "TL0217"}
     reading = {code for code in CODES if code[:4] in ("TL01", "TL02", "TL04", "TL05")}
     assert reading - tested == set()
 

@@ -162,6 +162,9 @@ def _scan(text: str, wrong: Callable[[str], Fault | None]) -> Fault | None:
             return None
         position = token.end()
         string, sign, scalar = token.groups()
+        if sign in ("}", "]", ",") and not open_:
+            # what stops the parser comes before it finds that the text is no document
+            return None
         if sign in ("{", "["):
             open_.append((set() if sign == "{" else None, ["" if sign == "{" else 0]))
             at_key = sign == "{"
