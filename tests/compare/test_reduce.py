@@ -13,7 +13,7 @@ import pytest
 from bounds_graphs import Builder
 
 from tlir.backends import run
-from tlir.backends.reference import evaluate
+from tlir.backends.reference import evaluate, evaluate_node
 from tlir.compare import compare
 from tlir.compare.reduce import Piece, Rules, available, check_folder, evaluator, reduce, write_folder
 from tlir.compare.reduce.expressions import expression
@@ -434,3 +434,34 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     check_folder(tmp_path, True)
     with pytest.raises(UsageError):
         check_folder(tmp_path / "mine.txt", True)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "attention"])
+def test_a_result_rounded_to_bfloat16_at_any_node_comes_down_to_that_node(name: str) -> None:
+    """Of a recorded artifact every node in turn is one whose result the frontend keeps in bfloat16."""
+    graph = read(Path(__file__).resolve().parents[1] / "golden" / "jax" / f"{name}.json")
+    inputs = graph.samples[0].inputs
+    planted = 0
+    for target in graph.nodes:
+        values = dict(zip((Ref(k) for k in graph.body.input_ids), inputs, strict=True))
+        changed = False
+        for node in graph.nodes:
+            if node.op == "input":
+                continue
+            (made,) = evaluate_node(node, tuple(values[ref] for ref in node.inputs))
+            if node is target and node.op != "constant" and made.dtype == F32:
+                coarse = made.words + np.uint32(0x8000) & np.uint32(0xFFFF0000)
+                changed = not np.array_equal(coarse, made.words)
+                made = Tensor(made.type, np.asarray(coarse))
+            values[Ref(node.id)] = made
+        if not changed:
+            continue
+        planted += 1
+        trace = {ref: value for ref, value in values.items() if graph.nodes[ref.node].op not in ("input", "constant")}
+        sample = replace(graph.samples[0], outputs=tuple(values[ref] for ref in graph.body.outputs), trace=trace)
+        found = reduce(replace(graph, samples=(sample,)))
+        assert found is not None, target
+        assert found.suspect.id == target.id
+        assert found.piece.count <= 5
+        assert found.piece.elements <= 64
+    assert planted > 8
