@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import ast
 import base64
+import concurrent.futures
 import contextlib
 import dataclasses
 import functools
@@ -41,6 +42,7 @@ import tempfile
 import traceback
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,9 @@ MAX_HEX_WORDS = 32
 
 EXTERNAL_BYTES = 1 << 20
 """``save`` moves constants of more bytes than this to a ``.safetensors`` file."""
+
+HELD_BYTES = 1 << 12
+"""Tensors of more bytes than this are kept as arrays until they are written."""
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
@@ -117,14 +122,16 @@ _BITS |= {
 _BITS |= {"float6_e2m3fn": 6, "float6_e3m2fn": 6, "float4_e2m1fn": 4}
 
 
+@functools.lru_cache(256)
 def dtype_name(dtype: Any) -> str:
     """The artifact's name of a dtype; CaptureError where there is none."""
-    name = getattr(dtype, "name", str(dtype))
+    name = str(dtype.name if hasattr(dtype, "name") else dtype)
     if name not in _BITS:
         raise CaptureError(f"the dtype {dtype} has no words in an artifact")
     return name
 
 
+@functools.lru_cache(256)
 def _kind(dtype: str) -> str:
     """ "bool", "int", "uint", "float" (bfloat16 too) or "complex"."""
     return "float" if dtype == "bfloat16" else re.match(r"[a-z]+", dtype)[0]  # type: ignore[index]
@@ -132,7 +139,12 @@ def _kind(dtype: str) -> str:
 
 def _is_key(value: Any) -> bool:
     """Whether a value, or the type of one, is an array of random keys; these are recorded as their uint32 data."""
-    return hasattr(value, "dtype") and bool(jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key))
+    return hasattr(value, "dtype") and _is_key_dtype(value.dtype)
+
+
+@functools.lru_cache(256)
+def _is_key_dtype(dtype: Any) -> bool:
+    return bool(jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key))
 
 
 def _words(array: Any) -> np.ndarray:
@@ -177,8 +189,17 @@ class _Large(dict[str, Any]):
     def copy(self) -> dict[str, Any]:
         return dict(self.items())
 
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.copy()
+
     def __eq__(self, other: object) -> bool:
         return self.copy() == (other.copy() if isinstance(other, _Large) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __reduce__(self) -> Any:
         return dict, (self.items(),)
@@ -188,14 +209,15 @@ class _Large(dict[str, Any]):
 
 def tensor(array: Any) -> dict[str, Any]:
     """The tensor of an artifact that holds exactly the words of ``array``."""
+    fixed = isinstance(array, jax.Array)
     array = np.asarray(array)
     name, words = dtype_name(array.dtype), _words(array)
     described: dict[str, Any] = {"dtype": name, "shape": [int(size) for size in array.shape]}
     if words.size <= MAX_HEX_WORDS:
         digits = (_BITS[name] + 3) // 4
         return described | {"words": " ".join(f"{int(word):0{digits}x}" for word in words)}
-    if words.nbytes > EXTERNAL_BYTES:
-        return _Large(described, words)
+    if words.nbytes > HELD_BYTES:
+        return _Large(described, words if fixed or words.nbytes > EXTERNAL_BYTES else words.copy())
     return described | {"base64": base64.b64encode(words).decode("ascii")}
 
 
@@ -219,11 +241,16 @@ class Source:
 
 def _short_path(path: str) -> str:
     """The part after the last ``site-packages``, else relative to the current folder when below it, else the name."""
+    return _shortened(path, os.getcwd())
+
+
+@functools.lru_cache(1024)
+def _shortened(path: str, here: str) -> str:
     posix = Path(path).as_posix()
     for folder in ("/site-packages/", "/dist-packages/"):
         if folder in posix:
             return posix.rpartition(folder)[2]
-    with_dots = os.path.relpath(path) if os.path.splitdrive(path)[0] == os.path.splitdrive(os.getcwd())[0] else path
+    with_dots = os.path.relpath(path, here) if os.path.splitdrive(path)[0] == os.path.splitdrive(here)[0] else path
     relative = Path(with_dots).as_posix()
     return relative if not relative.startswith("../") and not os.path.isabs(with_dots) else posix.rpartition("/")[2]
 
@@ -619,6 +646,7 @@ class Step:
     outputs: list[int]
     source: Source | None
     regions: list[Program] = dataclasses.field(default_factory=list)
+    compiled: concurrent.futures.Future[Any] | None = None
 
     @property
     def primitive(self) -> str:
@@ -745,7 +773,7 @@ class Program:
         return len(self.values) - 1
 
     def _constant(self, original: Any, dtype: Any, literal: bool) -> int:
-        if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+        if _is_key_dtype(dtype):
             original = jax.random.key_data(original)
             dtype = original.dtype
         array = np.asarray(original)
@@ -894,7 +922,7 @@ class Builder:
         if name:
             node["name"] = name
         if self.source and op not in ("input", "constant"):
-            node["source"] = dataclasses.asdict(self.source)
+            node["source"] = dict(vars(self.source))
         self.nodes.append(node)
         self._places += [(int(node["id"]), k) for k in range(len(types))]
         self._types += types
@@ -2537,34 +2565,440 @@ def _evaluate(program: Program, inputs: Sequence[Any], everything: bool) -> dict
     return values
 
 
-def _numpy_broadcast(params: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
-    shape, axes = params["shape"], params["broadcast_dimensions"]
+# Primitives whose results are decided by what they say: NumPy gives the words that XLA gives, without a compilation.
+# Operations of IEEE 754 are among them where no operand and no result is subnormal, which XLA may flush to zero, or
+# NaN, whose words are not decided, and where the greater of two zeros is not asked for.
+
+
+class _Undecided(Exception):
+    """Raised where only XLA can say what words it gives."""
+
+
+_DECIDED_DTYPES = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))}
+_DECIDED_DTYPES |= {"float32", "float64"}
+_CHUNK = 1 << 16
+
+Numpy = Callable[[Mapping[str, Any], Any, list[np.ndarray]], Any]
+"""The result, or a list of several, from the parameters, the dtype of the (first) result and the operands."""
+
+_NUMPY: dict[str, Numpy] = {}
+"""What NumPy can decide, by primitive; raises _Undecided for operands where it cannot."""
+
+
+def _numpy(*names: str) -> Callable[[Numpy], Numpy]:
+    def register(function: Numpy) -> Numpy:
+        _NUMPY.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def _require(decided: Any) -> None:
+    if not decided:
+        raise _Undecided
+
+
+def _chunks(x: np.ndarray) -> Iterator[np.ndarray]:
+    """The elements in parts that stay in a cache, where that needs no copy."""
+    if x.size <= _CHUNK or not x.flags.c_contiguous:
+        return iter((x,))
+    flat = x.reshape(-1)
+    return (flat[start : start + _CHUNK] for start in range(0, flat.size, _CHUNK))
+
+
+def _has_subnormal(x: np.ndarray, smallest: int = 0) -> bool:
+    """Whether any number is subnormal (or with ``smallest`` 1, one of those of the least normal magnitude)."""
+    if x.dtype.kind != "f":
+        return False
+    size, fraction = x.dtype.itemsize, np.finfo(x.dtype).nmant
+    word = np.dtype(f"u{size}").type
+    for part in _chunks(x):
+        if part.size:
+            magnitudes = np.left_shift(np.atleast_1d(part).view(word), word(1))
+            np.subtract(magnitudes, word(1), out=magnitudes)  # zero becomes the greatest
+            if int(magnitudes.min()) < (2 << fraction) - 1 + smallest:
+                return True
+    return False
+
+
+def _has_nan(x: np.ndarray) -> bool:
+    return x.dtype.kind == "f" and bool(x.size) and any(np.isnan(part.max()) for part in _chunks(x))
+
+
+_KNOWN_NORMAL: dict[int, weakref.ref[np.ndarray]] = {}
+"""Arrays without subnormal numbers, by identity; nothing here writes into an array that it has made."""
+
+
+def _normal(*operands: np.ndarray) -> None:
+    """_Undecided where one holds a subnormal number."""
+    for x in operands:
+        known = _KNOWN_NORMAL.get(id(x))
+        if x.dtype.kind == "f" and (known is None or known() is not x):
+            _require(not _has_subnormal(x))
+            _KNOWN_NORMAL[id(x)] = weakref.ref(x, functools.partial(_forget, id(x)))
+
+
+def _forget(identity: int, reference: Any) -> None:
+    if _KNOWN_NORMAL.get(identity) is reference:
+        del _KNOWN_NORMAL[identity]
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    """A result of IEEE 754 arithmetic on normal numbers; _Undecided where it holds NaN or what may have been flushed,
+    which the least normal number is too where it was rounded to."""
+    x = np.asarray(x)
+    if x.dtype.kind == "f":
+        _require(not _has_nan(x) and not _has_subnormal(x, 1))
+        _KNOWN_NORMAL[id(x)] = weakref.ref(x, functools.partial(_forget, id(x)))
+    return x
+
+
+def _arithmetic(primitive: str, function: Any, kinds: str) -> None:
+    def evaluate(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+        _require(all(x.dtype.kind in kinds for x in operands) and params.get("out_dtype") is None)
+        _normal(*operands)
+        return _rounded(function(*operands))
+
+    _NUMPY[primitive] = evaluate
+
+
+_arithmetic("add", np.add, "iuf")
+_arithmetic("add_any", np.add, "iuf")
+_arithmetic("sub", np.subtract, "iuf")
+_arithmetic("mul", np.multiply, "iuf")
+_arithmetic("div", np.divide, "f")
+_arithmetic("sqrt", np.sqrt, "f")
+_arithmetic("square", np.square, "f")
+_arithmetic("neg", np.negative, "if")
+_arithmetic("abs", np.abs, "if")
+_arithmetic("sign", np.sign, "i")
+_arithmetic("floor", np.floor, "f")
+_arithmetic("ceil", np.ceil, "f")
+_arithmetic("and", np.bitwise_and, "biu")
+_arithmetic("or", np.bitwise_or, "biu")
+_arithmetic("xor", np.bitwise_xor, "biu")
+_arithmetic("not", np.invert, "biu")
+
+
+def _comparing(primitive: str, function: Any) -> None:
+    def evaluate(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+        _normal(*operands)
+        return function(*operands)
+
+    _NUMPY[primitive] = evaluate
+
+
+for _name, _function in {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "is_finite": np.isfinite,
+}.items():
+    _comparing(_name, _function)
+
+
+def _extreme_of(function: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The greater or lesser of every two; of zeros with different signs neither is."""
+    if x.dtype.kind == "f":
+        x, y = np.broadcast_arrays(x, y)
+        _normal(x, y)
+        _require(not ((x == y) & (np.signbit(x) != np.signbit(y))).any())
+        return _rounded(function(x, y))
+    return function(x, y)
+
+
+@_numpy("max")
+def _numpy_max(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    return _extreme_of(np.maximum, *operands)
+
+
+@_numpy("min")
+def _numpy_min(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    return _extreme_of(np.minimum, *operands)
+
+
+@_numpy("clamp")
+def _numpy_clamp(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    low, x, high = operands
+    return _extreme_of(np.minimum, _extreme_of(np.maximum, x, low), high)
+
+
+def _extreme_along(function: Any, params: Mapping[str, Any], x: np.ndarray) -> Any:
+    _require(x.size)
+    if x.dtype.kind == "f":
+        _normal(x)
+        result = _rounded(function.reduce(x, axis=tuple(params["axes"])))
+        _require((result != 0).all() or not ((x == 0) & np.signbit(x)).any())
+        return result
+    return function.reduce(x, axis=tuple(params["axes"]))
+
+
+_NUMPY["reduce_max"] = lambda params, dtype, operands: _extreme_along(np.maximum, params, operands[0])
+_NUMPY["reduce_min"] = lambda params, dtype, operands: _extreme_along(np.minimum, params, operands[0])
+
+
+def _reducing(primitive: str, function: Any) -> None:
+    """A reduction of integers or Booleans, which no order changes."""
+
+    def evaluate(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+        (x,) = operands
+        _require(x.dtype.kind != "f")
+        return function.reduce(x, axis=tuple(params["axes"]), dtype=x.dtype)
+
+    _NUMPY[primitive] = evaluate
+
+
+_reducing("reduce_sum", np.add)
+_reducing("reduce_prod", np.multiply)
+_reducing("reduce_and", np.bitwise_and)
+_reducing("reduce_or", np.bitwise_or)
+_reducing("reduce_xor", np.bitwise_xor)
+
+
+def _argument_of(function: Any, params: Mapping[str, Any], dtype: Any, x: np.ndarray) -> Any:
+    _require(x.size and len(params["axes"]) == 1 and not _has_nan(x))
+    _normal(x)
+    return function(x, axis=params["axes"][0]).astype(dtype)
+
+
+_NUMPY["argmax"] = lambda params, dtype, operands: _argument_of(np.argmax, params, dtype, operands[0])
+_NUMPY["argmin"] = lambda params, dtype, operands: _argument_of(np.argmin, params, dtype, operands[0])
+
+
+@_numpy("integer_pow")
+def _numpy_integer_pow(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    (x,), exponent = operands, params["y"]
+    _require(exponent in (2, 3))
+    _normal(x)
+    squared = _rounded(x * x)
+    return squared if exponent == 2 else _rounded(squared * x)
+
+
+@_numpy("round")
+def _numpy_round(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    _require(int(params["rounding_method"]) == int(lax.RoundingMethod.TO_NEAREST_EVEN))
+    _normal(*operands)
+    return _rounded(np.rint(operands[0]))
+
+
+def _shifting(primitive: str, function: Any, kind: str) -> None:
+    def evaluate(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+        x, amount = operands
+        _require(((amount >= 0) & (amount < 8 * x.dtype.itemsize)).all())
+        as_kind = f"{kind or x.dtype.kind}{x.dtype.itemsize}"
+        return function(x.view(as_kind), amount.view(as_kind)).view(x.dtype)
+
+    _NUMPY[primitive] = evaluate
+
+
+_shifting("shift_left", np.left_shift, "u")
+_shifting("shift_right_logical", np.right_shift, "u")
+_shifting("shift_right_arithmetic", np.right_shift, "i")
+
+
+@_numpy("select_n")
+def _numpy_select(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    which, *cases = operands
+    _require(which.dtype == bool and len(cases) == 2)
+    return np.where(which, cases[1], cases[0])
+
+
+@_numpy("convert_element_type")
+def _numpy_convert(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    (x,) = operands
+    if x.dtype == dtype or x.dtype.kind != "f":
+        return x.astype(dtype)
+    _normal(x)
+    if dtype.kind == "b":
+        return x != 0
+    if dtype.kind == "f":
+        return _rounded(x.astype(dtype))
+    limits, whole = np.iinfo(dtype), np.trunc(x)
+    _require(((whole >= float(limits.min)) & (whole < float(limits.max + 1))).all())
+    return x.astype(dtype)
+
+
+@_numpy("iota")
+def _numpy_iota(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    _require(not operands)
+    shape, axis = params["shape"], params["dimension"]
+    _require(dtype.kind != "b" and (shape[axis] <= 1 << 24 if dtype.kind == "f" else True))
+    sizes = [1] * len(shape)
+    sizes[axis] = shape[axis]
+    return np.broadcast_to(np.arange(shape[axis]).astype(dtype).reshape(sizes), shape)
+
+
+# Primitives that only place elements: XLA would compile each of them for every shape.
+
+
+@_numpy("broadcast_in_dim")
+def _numpy_broadcast(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    (x,), shape, axes = operands, params["shape"], params["broadcast_dimensions"]
     sizes = [1] * len(shape)
     for axis, size in zip(axes, x.shape, strict=True):
         sizes[axis] = size
     return np.broadcast_to(x.reshape(sizes), shape)
 
 
-def _numpy_slice(params: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
+@_numpy("slice")
+def _numpy_slice(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    (x,) = operands
     strides = params["strides"] or (1,) * x.ndim
     return x[tuple(map(slice, params["start_indices"], params["limit_indices"], strides))]
 
 
-def _numpy_reshape(params: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
-    order = params.get("dimensions")
+@_numpy("reshape")
+def _numpy_reshape(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    (x,), order = operands, params.get("dimensions")
     return (x if order is None else np.transpose(x, order)).reshape(params["new_sizes"])
 
 
-_LAYOUTS: dict[str, Callable[[Mapping[str, Any], np.ndarray], np.ndarray]] = {
-    "reshape": _numpy_reshape,
-    "squeeze": lambda params, x: np.squeeze(x, tuple(params["dimensions"])),
-    "expand_dims": lambda params, x: np.expand_dims(x, tuple(params["dimensions"])),
-    "transpose": lambda params, x: np.transpose(x, params["permutation"]),
-    "broadcast_in_dim": _numpy_broadcast,
-    "slice": _numpy_slice,
+@_numpy("split")
+def _numpy_split(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    ends = np.cumsum(np.asarray(params["sizes"], np.int64))[:-1]
+    return np.split(operands[0], [int(end) for end in ends], axis=params["axis"])
+
+
+@_numpy("pad")
+def _numpy_pad(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    x, fill = operands
+    config = params["padding_config"]
+    _require(all(low >= 0 and high >= 0 for low, high, _ in config) and x.size)
+    sizes = [low + high + size + (size - 1) * inner for (low, high, inner), size in zip(config, x.shape, strict=True)]
+    result = np.full(sizes, fill, dtype)
+    ends = [low + (size - 1) * (inner + 1) + 1 for (low, _, inner), size in zip(config, x.shape, strict=True)]
+    result[tuple(slice(low, end, inner + 1) for (low, _, inner), end in zip(config, ends, strict=True))] = x
+    return result
+
+
+@_numpy("dynamic_slice")
+def _numpy_dynamic_slice(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    x, *starts = operands
+    sizes = params["slice_sizes"]
+    _require(len(starts) == x.ndim)
+    return x[_window_at(x.shape, starts, sizes)]
+
+
+@_numpy("dynamic_update_slice")
+def _numpy_dynamic_update_slice(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    x, update, *starts = operands
+    _require(len(starts) == x.ndim)
+    result = x.copy()
+    result[_window_at(x.shape, starts, update.shape)] = update
+    return result
+
+
+def _window_at(shape: Sequence[int], starts: Sequence[np.ndarray], sizes: Sequence[int]) -> tuple[slice, ...]:
+    """The part of an array, moved to lie inside of it."""
+    first = [min(max(int(at), 0), size - part) for at, size, part in zip(starts, shape, sizes, strict=True)]
+    return tuple(slice(at, at + size) for at, size in zip(first, sizes, strict=True))
+
+
+_MOST_GATHERED = 1 << 22
+
+
+@_numpy("gather")
+def _numpy_gather(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
+    """A gather whose slices all lie inside of the operand, so that its mode does not matter."""
+    x, indices = operands
+    numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
+    batch = indices.shape[:-1]
+    _require(0 < int(np.prod((*batch, *sizes))) <= _MOST_GATHERED and indices.dtype != np.uint64)
+    starts: dict[int, np.ndarray] = {
+        axis: indices[..., k].astype(np.int64) for k, axis in enumerate(numbers.start_index_map)
+    }
+    paired = zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)
+    for axis, other in paired:
+        along = [1] * len(batch)
+        along[other] = batch[other]
+        starts[axis] = np.arange(batch[other]).reshape(along)
+    places = []
+    for axis, (size, part) in enumerate(zip(x.shape, sizes, strict=True)):
+        at = starts.get(axis, np.zeros((), np.int64))
+        _require(((at >= 0) & (at <= size - part)).all())
+        within = [1] * x.ndim
+        within[axis] = part
+        places.append(at.reshape(at.shape + (1,) * x.ndim) + np.arange(part).reshape(within))
+    taken = np.broadcast_to(x[tuple(places)], (*batch, *sizes))
+    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    taken = taken.reshape(*batch, *(size for axis, size in enumerate(sizes) if axis not in gone))
+    return np.moveaxis(taken, range(len(batch), taken.ndim), numbers.offset_dims)
+
+
+_NUMPY |= {
+    "squeeze": lambda params, dtype, operands: np.squeeze(operands[0], tuple(params["dimensions"])),
+    "expand_dims": lambda params, dtype, operands: np.expand_dims(operands[0], tuple(params["dimensions"])),
+    "transpose": lambda params, dtype, operands: np.transpose(operands[0], params["permutation"]),
+    "rev": lambda params, dtype, operands: np.flip(operands[0], tuple(params["dimensions"])),
+    "concatenate": lambda params, dtype, operands: np.concatenate(operands, params["dimension"]),
 }
-"""Primitives that only place elements, evaluated by NumPy: XLA would compile each of them for every shape, and there is
-nothing that it could return but these elements."""
+
+_ANY_DTYPE = {"reshape", "squeeze", "expand_dims", "transpose", "broadcast_in_dim", "slice"}
+"""Primitives that NumPy evaluates for every dtype."""
+
+
+def _decided(step: Step, operands: Sequence[Any], program: Program) -> list[np.ndarray] | None:
+    """The results of a step by NumPy where they are decided, None where XLA has to be asked."""
+    name = step.primitive
+    function = _NUMPY.get(name)
+    if function is None:
+        return None
+    outputs = [program.values[value] for value in step.outputs]
+    if name not in _ANY_DTYPE:
+        dtypes = [np.dtype(item.dtype) for item in (*operands, *outputs)]
+        if not all(dtype.name in _DECIDED_DTYPES for dtype in dtypes):
+            return None
+    try:
+        with np.errstate(all="ignore"):
+            made = function(step.equation.params, outputs[0].dtype, [np.asarray(operand) for operand in operands])
+    except _Undecided:
+        return None
+    results = [np.asarray(result) for result in (made if isinstance(made, list) else [made])]
+    expected = [(tuple(item.shape), item.dtype) for item in outputs]
+    return results if [(result.shape, result.dtype) for result in results] == expected else None
+
+
+def _only_xla(step: Step, program: Program) -> bool:
+    """Whether NumPy cannot decide a step whatever its operands are."""
+    dtypes = [np.dtype(program.values[value].dtype).name for value in (*step.inputs, *step.outputs)]
+    if step.primitive in ("reduce_sum", "reduce_prod") and _kind(dtypes[0]) == "float":
+        return True
+    known = step.primitive in _NUMPY and (step.primitive in _ANY_DTYPE or _DECIDED_DTYPES.issuperset(dtypes))
+    return not known
+
+
+@contextlib.contextmanager
+def _compiling(program: Program, everything: bool) -> Iterator[None]:
+    """Within, the steps that XLA evaluates are compiled in threads; those of different shapes or parameters once each.
+
+    What is compiled is what ``bind`` would compile, which then finds it in JAX's own cache.
+    """
+    from jax._src import dispatch
+
+    found: dict[Any, concurrent.futures.Future[Any]] = {}
+    pool = concurrent.futures.ThreadPoolExecutor(2)
+    try:
+        for step in program.steps if everything else program.needed:
+            equation = step.equation
+            atoms = [*equation.invars, *equation.outvars]
+            if step.regions or equation.effects or any(_is_key(atom.aval) for atom in atoms):
+                continue
+            if not _only_xla(step, program) or _own_implementation(equation.primitive) is not None:
+                continue
+            shape = program.values[step.outputs[0]].shape if step.primitive in BROADCASTING else None
+            types = [jax.ShapeDtypeStruct(shape or x.shape, x.dtype) for x in (program.values[k] for k in step.inputs)]
+            with contextlib.suppress(Exception), equation.ctx.manager:  # what is wrong, ``bind`` will say
+                function = dispatch.xla_primitive_callable(equation.primitive, **equation.params)
+                key = function, tuple((given.shape, given.dtype) for given in types)
+                if key not in found:
+                    found[key] = pool.submit(function.lower(*types).compile)
+                step.compiled = found[key]
+        yield
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Sequence[Any]:
@@ -2575,10 +3009,12 @@ def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Seq
         operands = [
             x if impl is None else wrap(jax.numpy.asarray(x), impl=impl) for x, impl in zip(operands, keys, strict=True)
         ]
-    elif step.primitive in _LAYOUTS and len(operands) == 1:
-        return [_LAYOUTS[step.primitive](equation.params, np.asarray(operands[0]))]
+    elif (decided := _decided(step, operands, program)) is not None:
+        return decided
     elif step.primitive in BROADCASTING:
         operands = [_broadcast_value(x, program.values[step.outputs[0]].shape) for x in operands]
+    if step.compiled is not None:
+        concurrent.futures.wait([step.compiled])
     try:
         results = equation.primitive.bind(*operands, **equation.params)
     except (NotImplementedError, jax.errors.JaxRuntimeError) as error:
@@ -2659,6 +3095,7 @@ def export(
     Raises UnsupportedError for primitives that cannot be expressed (all of them at once), and CaptureError for
     arguments and results that cannot. What ``fn`` itself raises while it is traced is passed on.
     """
+    _KNOWN_NORMAL.clear()  # arrays of the caller's may have changed since
     arguments = _flatten_arguments(fn, args, kwargs)
     if sizes or any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in arguments.leaves):
         args, kwargs = _pinned(args, kwargs, arguments.names, sizes or {})  # type: ignore[assignment]
@@ -2674,16 +3111,17 @@ def export(
         raise UnsupportedError(name, [problem]) from error
     output_tree = _result_tree(shapes)
     program = Program(closed.jaxpr, closed.consts, _ConstantNames(fn))
-    graph = Graph(program, arguments.names)
-    if graph.problems:
-        raise UnsupportedError(name, graph.problems)
-    for position, value in enumerate(program.outputs):
-        try:
-            dtype_name(program.values[value].dtype)
-        except CaptureError as error:
-            raise CaptureError(f"output {position}: {error}") from None
-
-    values = _evaluate(program, inputs, trace) if trace or not compile else {}
+    evaluated = trace or not compile
+    with _compiling(program, trace) if evaluated else contextlib.nullcontext():
+        graph = Graph(program, arguments.names)
+        if graph.problems:
+            raise UnsupportedError(name, graph.problems)
+        for position, value in enumerate(program.outputs):
+            try:
+                dtype_name(program.values[value].dtype)
+            except CaptureError as error:
+                raise CaptureError(f"output {position}: {error}") from None
+        values = _evaluate(program, inputs, trace) if evaluated else {}
     outputs = [values[value] for value in program.outputs] if not compile else _compiled_outputs(fn, args, kwargs)
     sample: dict[str, Any] = {"inputs": [tensor(array) for array in inputs]}
     sample["outputs"] = [tensor(array) for array in outputs]

@@ -309,6 +309,12 @@ def test_large_tensors_are_kept_as_arrays_and_read_as_text() -> None:
     assert described.get("words") is None
     assert sorted(described.values(), key=str) == sorted(plain.values(), key=str)
     assert described != capture.tensor(weights + 1)
+    assert described | {"more": 1} == {**plain, "more": 1}
+    assert {"more": 1} | described == {**plain, "more": 1}
+    small = np.arange(1 << 12, dtype=np.float32)
+    held = capture.tensor(small)
+    small[0] = 5
+    assert held["base64"] == base64.b64encode(np.arange(1 << 12, dtype=np.float32).tobytes()).decode()
 
 
 def test_large_inputs_and_outputs_go_to_the_external_file_too(tmp_path: Path) -> None:
