@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import tracemalloc
@@ -126,3 +127,66 @@ def test_a_large_header_that_is_a_lie_is_not_read(tmp_path: Path) -> None:
         assert caught.value.code == "TL0504"
 
     assert peak_of(action) < 3 * MIB
+
+
+class _Held(dict[str, object]):
+    """A tensor of a document of Python objects that makes its text when it is read."""
+
+    def __init__(self, described: Document, array: np.ndarray) -> None:
+        super().__init__(described, base64="")
+        self.array = array
+        self.read = 0
+
+    def __getitem__(self, key: str) -> object:
+        if key != "base64":
+            return super().__getitem__(key)
+        self.read += 1
+        return base64.b64encode(self.array).decode()
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def test_held_arrays_are_read_without_text_or_copy() -> None:
+    array = _frozen(np.arange(2 * MIB, dtype="<u4"))
+    held = _Held({"dtype": "float32", "shape": [2, MIB]}, array)
+    document = with_constant(held)
+    tracemalloc.start()
+    graph = from_json(document)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert held.read == 0
+    assert peak < MIB
+    tensor = graph.nodes[3].attrs["value"]
+    assert tensor.words.shape == (2, MIB)
+    assert np.shares_memory(tensor.words, array)
+    assert (tensor.words.reshape(-1) == array).all()
+
+
+def test_held_arrays_that_can_change_are_copied() -> None:
+    for array in (np.arange(8, dtype="<u2"), _frozen(np.arange(16, dtype="<u2")[:8])):
+        document = with_constant(_Held({"dtype": "bfloat16", "shape": [8]}, array))
+        tensor = from_json(document).nodes[3].attrs["value"]
+        assert tensor.words.tolist() == list(range(8))
+        assert not np.shares_memory(tensor.words, array)
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(8, dtype="<u4"), np.arange(8, dtype=">u2"), np.arange(7, dtype="<u2"), np.ones((2, 4), "<u2")]
+)
+def test_held_arrays_of_another_form_are_read_as_text(array: np.ndarray) -> None:
+    held = _Held({"dtype": "uint16", "shape": [8]}, array)
+    if array.nbytes == 16:
+        tensor = from_json(with_constant(held)).nodes[3].attrs["value"]
+        assert tensor.words.tobytes() == array.tobytes()
+    else:
+        with pytest.raises(ArtifactError, match="TL0401"):
+            from_json(with_constant(held))
+    assert held.read == 1
+
+
+def test_held_words_beyond_their_dtype() -> None:
+    with pytest.raises(ArtifactError, match="TL0402"):
+        from_json(with_constant(_Held({"dtype": "bool", "shape": [3]}, _frozen(np.array([0, 1, 2], np.uint8)))))

@@ -20,7 +20,7 @@ from tlir.ir.types import MAX_ELEMENTS, MAX_RANK, NAMED, DType, TensorType, comp
 from tlir.schema import fields
 from tlir.schema.external import ExternalFile
 from tlir.schema.fault import Fault, clip, missing_field, show, step, suggestion, unknown_field, wrong_type
-from tlir.schema.words import from_base64, from_hex
+from tlir.schema.words import from_base64, from_hex, held_words
 
 
 class BodyReader:
@@ -99,6 +99,8 @@ class BodyReader:
         try:
             if form == "file":
                 return self._external_tensor(members, declared)
+            if form == "base64" and (held := held_words(members, declared)) is not None:
+                return Tensor(declared, held)
             data = members[form]
             if type(data) is not str:
                 raise wrong_type(data, "a string")

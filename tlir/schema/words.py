@@ -167,6 +167,29 @@ def from_bytes(data: Any, type: TensorType) -> Words:
     return _shaped(_native(raw, type.dtype), type)
 
 
+def held_words(value: dict[str, Any], type: TensorType) -> Words | None:
+    """The words of a tensor in a document of Python objects whose base64 text is only made when it is read: what its
+    dict's attribute ``array`` holds, flat little-endian words as the text has them. They are shared where nobody can
+    write to them. None where there is no such array or not one of this type. Fault TL0402 as ``from_bytes``."""
+    held = None if value.__class__ is dict else getattr(value, "array", None)
+    size = type.dtype.word_bytes
+    if size not in (1, 2, 4, 8) or not isinstance(held, np.ndarray) or held.dtype != np.dtype(f"<u{size}"):
+        return None
+    if held.shape != (word_count(type),) or not held.flags.c_contiguous:
+        return None
+    return from_bytes((held.copy() if _writable(held) else held).view(np.uint8), type)
+
+
+def _writable(array: NDArray[Any]) -> bool:
+    """Whether anybody can write to the memory of an array: through it or through what it is a view of."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return True
+        base = base.base
+    return False
+
+
 def to_bytes(words: Words, type: TensorType) -> memoryview:
     """The little-endian bytes of an array of words; the inverse of ``from_bytes``."""
     data = np.ascontiguousarray(words, dtype=words.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
