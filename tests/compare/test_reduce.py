@@ -96,6 +96,30 @@ def test_the_same_reduction_every_time() -> None:
     assert all(a.same_words(b) for a, b in zip(first.piece.inputs, second.piece.inputs, strict=True))
 
 
+@pytest.mark.parametrize("trace", [True, False])
+def test_an_undecided_comparison_comes_down_to_what_is_decided_where_it_can(trace: bool) -> None:
+    """Which side of a comparison is taken depends on rounding, so that the output is undecided; the node that is to
+    blame is not."""
+    build = Builder()
+    x = build.input(TensorType((4,), F32))
+    root = build.like("exponential", x)
+    chosen = build.node(
+        "select",
+        (build.compare(root, build.filled(root, float(np.float32(np.e))), "LT"), build.filled(x, 1.0), root),
+        build.type(x),
+    )
+    good = build.graph(build.like("multiply", chosen, chosen), producer=JAX)
+    nodes = tuple(replace(node, op="add") if node.op == "multiply" else node for node in good.nodes)
+    inputs = (Tensor.from_numpy(np.full(4, 1, np.float32)),)
+    graph = recorded(good, replace(good, body=replace(good.body, nodes=nodes)), inputs, trace)
+    whole = compare(graph, tolerance="auto").outputs[0]
+    assert whole.to_json()["verdict"] == "undecided"
+    found = reduce(graph)
+    assert found is not None
+    assert found.suspect.op == "multiply"
+    assert found.verdict == "bug"
+
+
 def test_nothing_to_reduce() -> None:
     assert reduce(recorded(network(3), network(3), INPUTS, True)) is None
 

@@ -254,7 +254,9 @@ class _Search:
         finally:
             if self.observe is not None:
                 self.observe()
-        return (piece, found) if not found.ok and verdict_of(found) == verdict_of(self.first) else None
+        # a part of what is undecided may be decided
+        wanted = (verdict_of(self.first), "bug")
+        return (piece, found) if not found.ok and verdict_of(found) in wanted else None
 
     def _starts_to_ask(self, piece: Piece) -> bool:
         """Whether the frontend, run again, fails on the piece; it is then asked about every later candidate."""
