@@ -178,3 +178,28 @@ def test_without_a_trace() -> None:
         locate(bare)
     with pytest.raises(UsageError, match="no sample 3"):
         locate(graph, sample=3)
+
+
+@pytest.mark.parametrize("kept", [(), (4,), (2, 5)])
+def test_what_is_not_recorded_may_be_computed_as_permitted_too(kept: tuple[int, ...]) -> None:
+    body = softmax(8, 200)
+    x = Tensor.from_numpy(np.random.default_rng(0).normal(size=(8, 200)).astype(np.float32))
+
+    def another_order(node: Node) -> Node:
+        return replace(node, attrs={**node.attrs, "accumulate": Accumulate(order="pairwise")})
+
+    theirs = traced(with_node(body, 5, another_order), [x])
+    (output,) = body.outputs
+    graph = recorded(body, [x], theirs)
+    trace = {ref: theirs[ref] for ref in (output, *map(Ref, kept))}
+    found = locate(graph, trace=trace)
+    assert found.ok
+    assert found.nodes[-1].verdict != "identical" or 5 in kept
+    assert set(found.missing) == {node.id for node in body.nodes if node.op != "input"} - {output.node, *kept}
+
+    words = trace[output].words.copy()
+    words[3, 7] += 4096
+    wrong = locate(graph, trace={**trace, output: Tensor(trace[output].type, words)})
+    assert wrong.suspect is not None
+    assert wrong.suspect.ref == output
+    assert [element.index for element in wrong.suspect.local.worst] == [(3, 7)]

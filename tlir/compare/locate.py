@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlir.backends.liveness import last_uses
 from tlir.backends.reference import evaluate
 from tlir.compare.auto import VERDICTS, AutoOutput, judge
-from tlir.compare.bounds import DEFAULT_POLICY, Freedoms, local, resolve
+from tlir.compare.bounds import DEFAULT_POLICY, Enclosure, Freedoms, Reasons, certain, local, resolve
 from tlir.compare.measure import compare_tensors
 from tlir.compare.report import OutputComparison
 from tlir.compare.rule import Rule, exact_number
@@ -148,8 +149,8 @@ def locate(
 ) -> Location:
     """Compare every node with the frontend's recorded value of it.
 
-    ``trace`` replaces the recorded one. Values that it lacks are taken from the reference, computed from what is
-    recorded before. UsageError TL0602 where there is no such sample or it has no trace; otherwise raises what
+    ``trace`` replaces the recorded one. Values that it lacks are computed, and enclosed, from what is recorded before:
+    a value after them is judged by what permitted executions of all of them give. UsageError TL0602 where there is no such sample or it has no trace; otherwise raises what
     ``resolve`` and the reference raise.
     """
     if not 0 <= sample < len(graph.samples):
@@ -172,23 +173,27 @@ def locate(
     evaluate(body, recorded.inputs, observe=keep)
     frontend = _filled(body, recorded, values, reference)
     nodes, ledger, missing = [], _Ledger(), []
+    permitted, written = _Enclosed(body, freedoms), _Enclosed(body, freedoms.in_written_order())
     for node in body.nodes:
         if observe is not None:
             observe(node)
+        refs = [Ref(node.id, k) for k in range(len(node.types))]
         if node.op in ("input", "constant"):
+            permitted.take(refs, frontend)
+            written.take(refs, frontend)
             continue
-        if not any(Ref(node.id, k) in values for k in range(len(node.types))):
+        theirs = {ref: values[ref] for ref in refs if ref in values}
+        enclosures, narrow = permitted.follow(node, theirs), written.follow(node, theirs)
+        if not theirs:
             missing.append(node.id)
             continue
         operands = [frontend[ref] for ref in node.inputs]
-        enclosures, reasons = local(body, node, operands, freedoms)
-        narrow, own = local(body, node, operands, freedoms.in_written_order())
-        for k, enclosure in enumerate(enclosures):
-            ref = Ref(node.id, k)
+        for ref, enclosure, own in zip(refs, enclosures, narrow, strict=True):
             if ref not in values:
                 continue
-            judged = judge(values[ref], enclosure.tensor, (enclosure, reasons), (narrow[k], own))
+            judged = judge(values[ref], enclosure.tensor, (enclosure, permitted.reasons), (own, written.reasons))
             passes = judged.codes < VERDICTS.index("bug")
+            k = ref.result
             here = compare_tensors(values[ref], enclosure.tensor, _EXACT, node=node, position=k, passing=passes)
             far = compare_tensors(values[ref], reference[ref], _EXACT, node=node, position=k)
             nodes.append(NodeDifference(ref, str(node), node.op, node.source, far, judged.output(here, None)))
@@ -196,6 +201,30 @@ def locate(
     suspect = next((found for found in nodes if found.verdict == "bug"), None)
     elements = () if suspect is None else tuple(_operands(body, suspect, frontend))
     return Location(sample, tuple(nodes), ledger.entries(), suspect, elements, tuple(missing), freedoms)
+
+
+class _Enclosed:
+    """What permitted executions may give for each node on what the frontend recorded before it: its recorded values are
+    certain, and what it did not record is enclosed from what it did."""
+
+    def __init__(self, body: Body, freedoms: Freedoms) -> None:
+        self.body, self.freedoms, self.reasons = body, freedoms, Reasons()
+        self._values: dict[Ref, Enclosure] = {}
+        self._dropped = last_uses(body)
+
+    def take(self, refs: Sequence[Ref], values: Mapping[Ref, Tensor]) -> None:
+        """These values are what every execution has."""
+        self._values |= {ref: certain(values[ref]) for ref in refs}
+
+    def follow(self, node: Node, recorded: Mapping[Ref, Tensor]) -> tuple[Enclosure, ...]:
+        """The enclosures of a node's results; nodes after it take those that are recorded."""
+        operands = [self._values[ref] for ref in node.inputs]
+        found = local(self.body, node, operands, self.freedoms, self.reasons, recorded=bool(recorded))
+        self._values |= {Ref(node.id, k): enclosure for k, enclosure in enumerate(found)}
+        self.take(list(recorded), recorded)
+        for ref in self._dropped[node.id]:
+            self._values.pop(ref, None)
+        return found
 
 
 def frontend_values(graph: Graph, sample: int = 0) -> dict[Ref, Tensor]:

@@ -156,10 +156,18 @@ def enclose(
 
 
 def local(
-    body: Body, node: Node, operands: Sequence[Tensor], freedoms: Freedoms
-) -> tuple[tuple[Enclosure, ...], Reasons]:
-    """The enclosures of one node of a body on operands that are given, such as those that a frontend recorded."""
-    reasons = Reasons()
+    body: Body,
+    node: Node,
+    operands: Sequence[Enclosure],
+    freedoms: Freedoms,
+    reasons: Reasons,
+    *,
+    recorded: bool = True,
+) -> tuple[Enclosure, ...]:
+    """The enclosures of one node of a body on given operands, such as those that a frontend recorded.
+
+    ``recorded``: the frontend stored the result by itself, so that it is in its own format; otherwise what it computed
+    may have gone on into the next operation as it was."""
     fixed = shared(body)
 
     def run(region: Body, given: list[Enclosure]) -> list[Enclosure]:
@@ -168,16 +176,16 @@ def local(
     with np.errstate(all="ignore"):
         enclosures = _node(
             node,
-            tuple(certain(tensor) for tensor in operands),
+            tuple(operands),
             freedoms,
             reasons,
             "",
-            False,
-            False,
+            not recorded and node.id in fusable(body),
+            not recorded and node.id in softened(body),
             tuple(ref.node in fixed for ref in node.inputs),
             run,
         )
-    return tuple(enclosure.stored() for enclosure in enclosures), reasons
+    return tuple(enclosure.stored() for enclosure in enclosures) if recorded else enclosures
 
 
 @lru_cache(maxsize=64)
