@@ -439,6 +439,19 @@ def test_a_comparison_says_what_reproduces_an_output() -> None:
     assert compare(graph, tolerance="auto", policy="strict").to_json()["verdict"] != "reproduced"
 
 
+def test_a_choice_that_the_policy_forbids_is_no_explanation() -> None:
+    """A sum that was kept in bfloat16 where float32 is declared: found by fit, and a bug for a comparison."""
+    build = Graphs()
+    wide = Accumulate(F32)
+    total = build.reduce(build.input(TensorType((4, 500), NAMED["bfloat16"])), "add", 1, accumulate=wide)
+    x = np.ones((4, 500), ml_dtypes.bfloat16)
+    graph = traced(build.graph(total, producer=TORCH), {1: Choice(Declared())}, [x])
+    assert fit(graph).ok
+    report = compare(graph, tolerance="auto")
+    assert report.to_json()["verdict"] == "bug"
+    assert report.outputs[0].to_json()["choice"] is None
+
+
 def test_the_command_writes_what_it_finds(tmp_path: Path) -> None:
     graph = traced(mean(), {1: Choice(Tiles(16))}, [normal(8, 1000)])
     path, fitted = str(tmp_path / "a.json"), str(tmp_path / "b.json")

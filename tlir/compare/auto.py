@@ -280,8 +280,11 @@ def judge(
             (close.reasons != 0) | _unlimited(close), False
         )
         codes[settled & inside] = VERDICTS.index("rounding")
-    if choice is not None:
+    # a choice that leaves the enclosure is none that the policy permits
+    if choice is not None and not (codes[~same] == VERDICTS.index("bug")).any():
         codes[:] = VERDICTS.index("reproduced")
+    else:
+        choice = None
     codes[same] = VERDICTS.index("identical")
     undecided = codes == VERDICTS.index("undecided")
     reasons: Counter[Reason] = Counter()

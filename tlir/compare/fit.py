@@ -27,17 +27,20 @@ from tlir.compare.reproduce import (
     emit,
     equal_words,
     evaluate,
+    has_subnormal,
     search,
 )
 from tlir.errors import ArtifactError, Source
 from tlir.ir.graph import Body, Graph, Node, Ref, Sample
+from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
 
 TRIES = 600
 """Evaluations of one group of nodes that have no recorded value between them."""
 
-QUICK_WORK = 1 << 22
-"""Elements that a comparison may compute, at most, to find choices for such groups in passing."""
+QUICK_TRIES = 4
+QUICK_WORK = 1 << 20
+"""The same where a comparison asks in passing, and the elements that it may compute in all to find out."""
 
 
 @dataclass(frozen=True)
@@ -219,11 +222,14 @@ class _Search:
     recorded: list[dict[Ref, Tensor]] = field(default_factory=list)
     settled: set[int] = field(default_factory=set)
 
+    @property
+    def compiled(self) -> bool:
+        return self.graph.producer is not None and self.graph.producer.outputs == "compiled"
+
     def __post_init__(self) -> None:
         body = self.graph.body
-        compiled = self.graph.producer is not None and self.graph.producer.outputs == "compiled"
         for sample in self.graph.samples:
-            known = {} if compiled else dict(sample.trace or {})
+            known = {} if self.compiled else dict(sample.trace or {})
             self.recorded.append(known | dict(zip(body.outputs, sample.outputs, strict=True)))
             self.values.append(dict(zip((Ref(i) for i in body.input_ids), sample.inputs, strict=True)))
 
@@ -279,6 +285,8 @@ class _Search:
                 for values, results in zip(self.values, wanted, strict=True)
             ]
             candidates = [replace(choice, whole=False) for choice in choices(self.graph, body, node)]
+            if not self._subnormal(node):
+                candidates = [choice for choice in candidates if not choice.flush]
             if self.work is not None and alone.op not in SAMPLED:
                 candidates = candidates[: self.work // max(1, 64 * node.type.size)]
             found = search(body, alone, samples, candidates)
@@ -314,6 +322,15 @@ class _Search:
             possible = choices(self.graph, body, each)
             if len(cone) == 1:
                 possible = [choice for choice in possible if choice.fused is not None]
+            # a product that is recorded was rounded by itself
+            computed = {other.id for other in cone}
+            possible = [c for c in possible if c.fused is None or each.inputs[c.fused].node in computed]
+            if self.work is not None and not self.compiled:
+                # operators that are evaluated one by one fuse nothing
+                possible = [choice for choice in possible if choice.order is not None or choice.flush]
+            if not self._subnormal(each):
+                possible = [choice for choice in possible if not choice.flush]
+            possible = [choice for choice in possible if not _is_written(each, choice)]
             if possible:
                 key = self._alike(each, possible)
                 groups.setdefault(key, []).append(each.id)
@@ -337,6 +354,11 @@ class _Search:
             if new and self._cone_gives(extracted, cone, new, wanted):
                 return new
         return None
+
+    def _subnormal(self, node: Node) -> bool:
+        """Whether an operand or a result of a node has a subnormal number in any sample."""
+        refs = (*node.inputs, *(Ref(node.id, k) for k in range(len(node.types))))
+        return any(ref in values and has_subnormal(values[ref]) for values in self.values for ref in refs)
 
     def _inside(self, node: Node) -> Iterator[Ref]:
         """The values between the operand of the whole sum that a node completes and the node."""
@@ -368,6 +390,15 @@ class _Search:
             if not all(equal_words(a, b).all() for a, b in zip(got, results, strict=True)):
                 return False
         return True
+
+
+def _is_written(node: Node, choice: Choice) -> bool:
+    """Whether a choice is what the node says already."""
+    own: Accumulate = node.attrs.get("accumulate") or Accumulate()
+    if choice.order is None or choice.whole or choice.flush:
+        return False
+    written = own.order_text + (" with fma" if own.fma else "")
+    return str(choice.order) == written and choice.dtype == own.dtype
 
 
 def _extracted(body: Body, cone: list[Node], node: Node) -> tuple[Body, list[Ref]]:
@@ -423,7 +454,7 @@ def reproduced(graph: Graph, sample: Sample, freedoms: Freedoms) -> dict[int, st
     compiled = graph.producer is not None and graph.producer.outputs == "compiled"
     if not freedoms.order or ((compiled or not sample.trace) and additions(graph.body) > QUICK_WORK):
         return {}
-    search_ = _Search(replace(graph, samples=(sample,)), TRIES, QUICK_WORK)
+    search_ = _Search(replace(graph, samples=(sample,)), QUICK_TRIES, QUICK_WORK)
     for node in graph.nodes:
         search_.visit(node)
     if not search_.chosen:

@@ -40,7 +40,7 @@ from tlir.compare.orders import (
     emit_reduce,
     whole_sum,
 )
-from tlir.floatlib.words import is_nan
+from tlir.floatlib.words import constant, is_nan, is_zero, less, magnitudes
 from tlir.ir.graph import Body, Graph, Node, Ref
 from tlir.ir.ops import OPERATIONS, Accumulate
 from tlir.ir.tensor import Tensor, Words, words_shape
@@ -163,10 +163,11 @@ def sums(frontend: str, operand: TensorType, axes: Sequence[int], bits: int) -> 
     lanes = [512 // bits, 256 // bits, 128 // bits] if 16 <= bits <= 64 else [16, 8, 4]
     width = prod(operand.shape[max(axes) + 1 :]) * bits // 8 if axes else 0
     count = prod(operand.shape[axis] for axis in axes)
-    jax: list[Sum] = [Windows(), *(Tiles(n) for n in lanes), columns(width, count), Runs((4, 16)), Runs((4, 16, 256))]
+    jax: list[Sum] = [Tiles(lanes[0]), columns(width, count), Windows(), *(Tiles(n) for n in lanes[1:])]
+    jax += [Runs((4, 16)), Runs((4, 16, 256))]
     jax += [Lanes(n, Runs((4, 16)), Halved()) for n in lanes]
-    torch: list[Sum] = [Vectors(n, folded=folded) for n in sorted(lanes[:2]) for folded in (False, True)]
-    torch[2:2] = [Cascade(), Vectors(1)]
+    torch: list[Sum] = [Vectors(lanes[1]), Cascade(), Vectors(1), Vectors(lanes[1], folded=True)]
+    torch += [Vectors(lanes[0]), Vectors(lanes[2])]
     plain: list[Sum] = [Declared(*order) for order in _declared()]
     lone = [Lanes(n, Declared(), across) for n in lanes for across in (Declared(), Halved(), Declared("pairwise"))]
     first = torch + jax if frontend == "torch" else jax + torch
@@ -174,7 +175,7 @@ def sums(frontend: str, operand: TensorType, axes: Sequence[int], bits: int) -> 
         first += [
             Rows(inner, outer) for inner in (plain[0], *first) for outer in (plain[0], Cascade(), columns(width, count))
         ]
-    return [plain[0], *first, *plain[1:], *lone]
+    return [*first, *plain, *lone]
 
 
 def products(frontend: str, narrow: bool) -> list[Product]:
@@ -243,8 +244,6 @@ def _emit(
 
 
 def _one(type: TensorType) -> Tensor:
-    from tlir.floatlib.words import constant
-
     fmt = type.dtype.float_format
     word = np.asarray(constant(fmt, fmt.bias << fmt.fraction_bits))
     return Tensor(type, np.array(np.broadcast_to(word, words_shape(type)), type.dtype.word_dtype))
@@ -252,8 +251,6 @@ def _one(type: TensorType) -> Tensor:
 
 def flush(b: Builder, x: Ref) -> Ref:
     """Zeros of their sign in the place of subnormal numbers."""
-    from tlir.floatlib.words import constant
-
     type = b.type(x)
     fmt = type.dtype.float_format
     least = np.asarray(constant(fmt, 1 << fmt.fraction_bits))
@@ -274,6 +271,16 @@ def equal_words(a: Tensor, b: Tensor) -> NDArray[np.bool_]:
         fmt = a.dtype.float_format
         same |= np.asarray((is_nan(fmt, a.words) & is_nan(fmt, b.words)).reshape(a.type.size))
     return same
+
+
+def has_subnormal(tensor: Tensor) -> bool:
+    """Whether any element is a subnormal number."""
+    dtype = tensor.dtype
+    if not dtype.is_float or not dtype.float_format.subnormals:
+        return False
+    fmt = dtype.float_format
+    sizes = magnitudes(fmt, tensor.words)
+    return bool((less(fmt, sizes, constant(fmt, 1 << fmt.fraction_bits)) & ~is_zero(fmt, tensor.words)).any())
 
 
 def additions(body: Body) -> int:
