@@ -120,6 +120,19 @@ def test_an_undecided_comparison_comes_down_to_what_is_decided_where_it_can(trac
     assert found.verdict == "bug"
 
 
+def test_what_a_trace_lacks_stays_in_the_graph() -> None:
+    graph = faulty()
+    sample = graph.samples[0]
+    suspect = 7 * 6 + 5
+    trace = {ref: value for ref, value in (sample.trace or {}).items() if ref.node != suspect - 3}
+    found = reduce(replace(graph, samples=(replace(sample, trace=trace),)))
+    assert found is not None
+    assert found.suspect.id == suspect
+    # the product before it was not recorded, and is computed from what was
+    assert [node.op for node in found.piece.body.nodes].count("dot_general") == 1
+    assert found.piece.count <= 5
+
+
 def test_nothing_to_reduce() -> None:
     assert reduce(recorded(network(3), network(3), INPUTS, True)) is None
 

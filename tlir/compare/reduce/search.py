@@ -12,7 +12,7 @@ Where the frontend's values come from decides how far a reduction can go:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -30,12 +30,14 @@ from tlir.compare.report import CompareReport, OutputComparison
 from tlir.compare.rule import Number
 from tlir.errors import TlirError, UnsupportedError, UsageError
 from tlir.floatlib.words import is_finite, is_zero, limbs
-from tlir.ir.graph import Graph, Node, Ref
+from tlir.ir.graph import Body, Graph, Node, Ref
 from tlir.ir.tensor import Tensor
 from tlir.ir.verify import type_errors
 
 BUDGET = 400
 """So many candidates are compared at most."""
+
+LEAVES = ("input", "constant")
 
 _SUSPECTS = 20
 _KEPT_BITS = (0, 2, 4, 8)
@@ -202,7 +204,7 @@ class _Search:
         piece = self._simpler_values(piece)
         report = self.rules.quickly(self._graph(piece))
         suspect = body.nodes[piece.origin[piece.body.outputs[0].node]]
-        leaves = [node.type.size for node in body.nodes if node.op in ("input", "constant")]
+        leaves = [node.type.size for node in body.nodes if node.op in LEAVES]
         freedoms = None
         if self.rules.tolerance == "auto":
             freedoms = resolve(self.rules.policy or DEFAULT_POLICY, self.graph.producer, self.rules.table)
@@ -278,7 +280,8 @@ class _Search:
         assert sample.trace is not None
         for suspect in suspects[:_SUSPECTS]:
             ref = suspect.ref
-            piece = cut(self.graph.body, {ref.node}, ref, values, sample.trace[ref])
+            kept = _unrecorded(self.graph.body, ref, sample.trace)
+            piece = cut(self.graph.body, kept, ref, values, sample.trace[ref])
             if (assessed := self._assess(piece)) is not None:
                 return assessed[0], "trace"
         self.notes.append("no single node fails on the operands that are recorded for it")
@@ -304,7 +307,7 @@ class _Search:
         asked = self.frontend is not None and self._starts_to_ask(piece)
         if self.frontend is not None and not asked:
             self.notes.append("the frontend that is installed here, run again, does not give the recorded output")
-        order = [piece.origin[node.id] for node in piece.body.nodes if node.op not in ("input", "constant")]
+        order = [piece.origin[node.id] for node in piece.body.nodes if node.op not in LEAVES]
         order = [k for k in order if k <= output.node]
         if asked:
             order, output = self._until(order, part)
@@ -416,6 +419,18 @@ class _Search:
                     piece = assessed[0]
                     break
         return piece
+
+
+def _unrecorded(body: Body, ref: Ref, trace: Mapping[Ref, Tensor]) -> set[int]:
+    """The node of a value and those before it whose values the trace lacks, back to recorded ones: what is not recorded
+    is not taken as exact."""
+    kept, left = {ref.node}, [ref.node]
+    while left:
+        for operand in body.nodes[left.pop()].inputs:
+            if operand not in trace and operand.node not in kept and body.nodes[operand.node].op not in LEAVES:
+                kept.add(operand.node)
+                left.append(operand.node)
+    return kept
 
 
 def _adding_nothing(piece: Piece, node: Node, axes: Sequence[int]) -> set[int]:

@@ -67,13 +67,17 @@ def _lines(reduction: Reduction, graph: Graph, small: Graph, written: Written, r
 
 def _what(reduction: Reduction, graph: Graph, frontend: str) -> Iterator[str]:
     found = reduction.found
+    single = sum(node.op not in ("input", "constant") for node in reduction.piece.body.nodes) == 1
     yield (
         f"Verdict: **{reduction.verdict}**. Elements of the result outside of what is permitted: "
         f"{found.failing} of {found.count} ({rules_text(reduction)})."
     )
     yield ""
     yield {
-        "trace": "The operands and the result are those that the frontend recorded for this one operation.",
+        "trace": (
+            "The operands and the result are those that the frontend recorded"
+            + (" for this one operation." if single else "; operations whose values it did not record lie between.")
+        ),
         "frontend": "The result is what the frontend, run again on these operands, gives.",
         "outputs": (
             "Only the outputs were recorded. The operands are the values that the reference computes where this part "
