@@ -77,7 +77,7 @@ def test_a_fault_comes_down_to_a_few_nodes_and_elements(trace: bool) -> None:
     assert not again.ok
 
 
-@pytest.mark.parametrize(("trace", "rules"), [(True, Rules()), (False, Rules("1e-4"))])
+@pytest.mark.parametrize(("trace", "rules"), [(True, Rules()), (False, Rules()), (False, Rules("1e-4"))])
 def test_a_fault_in_five_hundred_nodes(trace: bool, rules: Rules) -> None:
     graph = faulty(83, 80, trace)
     assert len(graph.nodes) >= 499
