@@ -185,7 +185,9 @@ def products(frontend: str, narrow: bool) -> list[Product]:
     split: list[Product] = [Split(size) for size in (384, 448, 320, 256, 192, 512)]
     split += [Split(size, 16) for size in (384, 448, 320, 256)]
     tiles: list[Product] = [PairTiles()]
-    lanes: list[Product] = [LaneProduct(n, across) for n in (8, 16, 4) for across in (Declared("pairwise"), Halved())]
+    lanes: list[Product] = [
+        LaneProduct(n, across) for n in (8, 16, 4, 2) for across in (Declared("pairwise"), Halved())
+    ]
     head, rest = plain[:4], plain[4:]
     first = [*tiles, *head, *split] if narrow else [*head, *split]
     return [*first, *lanes, *rest, *([] if narrow else tiles)]
