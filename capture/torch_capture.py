@@ -6666,7 +6666,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
     if options.list_operations:
-        print(_list_operations(options.json))
+        try:
+            print(_list_operations(options.json), flush=True)
+        except BrokenPipeError:  # whoever reads has read enough; what is flushed at the end has to go somewhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if options.function is None or options.output is None:
         parser.error("the function to capture and -o OUT.json are needed")
