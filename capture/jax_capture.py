@@ -2554,10 +2554,7 @@ def _evaluate(program: Program, inputs: Sequence[Any], everything: bool) -> dict
     kept = {*program.outputs, *program.inputs}
     for k, step in enumerate(steps):
         operands = [values[value] for value in step.inputs]
-        with step.equation.ctx.manager:
-            results = (
-                _CONTROL[step.primitive](step, operands) if step.regions else _evaluate_step(step, operands, program)
-            )
+        results = _CONTROL[step.primitive](step, operands) if step.regions else _evaluate_step(step, operands, program)
         values.update(zip(step.outputs, results, strict=True))
         for value in step.inputs:
             if last.get(value) == k and value not in kept:
@@ -2574,8 +2571,7 @@ class _Undecided(Exception):
     """Raised where only XLA can say what words it gives."""
 
 
-_DECIDED_DTYPES = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))}
-_DECIDED_DTYPES |= {"float32", "float64"}
+_DECIDED_DTYPES = frozenset(np.dtype(kind) for kind in ("?", *"bhilqBHILQ", "f", "d"))
 _CHUNK = 1 << 16
 
 Numpy = Callable[[Mapping[str, Any], Any, list[np.ndarray]], Any]
@@ -2947,10 +2943,8 @@ def _decided(step: Step, operands: Sequence[Any], program: Program) -> list[np.n
     if function is None:
         return None
     outputs = [program.values[value] for value in step.outputs]
-    if name not in _ANY_DTYPE:
-        dtypes = [np.dtype(item.dtype) for item in (*operands, *outputs)]
-        if not all(dtype.name in _DECIDED_DTYPES for dtype in dtypes):
-            return None
+    if name not in _ANY_DTYPE and not all(item.dtype in _DECIDED_DTYPES for item in (*operands, *outputs)):
+        return None
     try:
         with np.errstate(all="ignore"):
             made = function(step.equation.params, outputs[0].dtype, [np.asarray(operand) for operand in operands])
@@ -2963,11 +2957,12 @@ def _decided(step: Step, operands: Sequence[Any], program: Program) -> list[np.n
 
 def _only_xla(step: Step, program: Program) -> bool:
     """Whether NumPy cannot decide a step whatever its operands are."""
-    dtypes = [np.dtype(program.values[value].dtype).name for value in (*step.inputs, *step.outputs)]
-    if step.primitive in ("reduce_sum", "reduce_prod") and _kind(dtypes[0]) == "float":
+    if step.primitive not in _NUMPY:
         return True
-    known = step.primitive in _NUMPY and (step.primitive in _ANY_DTYPE or _DECIDED_DTYPES.issuperset(dtypes))
-    return not known
+    dtypes = [program.values[value].dtype for value in (*step.inputs, *step.outputs)]
+    if step.primitive in ("reduce_sum", "reduce_prod") and dtypes[0].kind == "f":
+        return True
+    return step.primitive not in _ANY_DTYPE and not _DECIDED_DTYPES.issuperset(dtypes)
 
 
 @contextlib.contextmanager
@@ -3016,7 +3011,8 @@ def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Seq
     if step.compiled is not None:
         concurrent.futures.wait([step.compiled])
     try:
-        results = equation.primitive.bind(*operands, **equation.params)
+        with equation.ctx.manager:
+            results = equation.primitive.bind(*operands, **equation.params)
     except (NotImplementedError, jax.errors.JaxRuntimeError) as error:
         place = f" at {step.source}" if step.source else ""
         raise CaptureError(
@@ -3820,7 +3816,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.list_operations:
-        print(_list_operations(options.json))
+        try:
+            print(_list_operations(options.json), flush=True)
+        except BrokenPipeError:  # whoever reads has read enough; what is flushed at the end has to go somewhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if options.function is None or options.output is None:
         parser.error("the function to capture and -o FILE are needed")
