@@ -103,9 +103,14 @@ def _lower(own: Body) -> Program:
             steps[ref] = [Alias(ref, operand)]
             fusion.store([operand])
         else:
-            kernel, arguments = fusion.kernel(ref, fusion.stored - done)
-            steps[ref] = [Launch(kernel, arguments)]
-            done |= filled(steps[ref])
+            try:
+                kernel, arguments = fusion.kernel(ref, fusion.stored - done)
+                steps[ref] = [Launch(kernel, arguments)]
+                done |= filled(steps[ref])
+            except Refused as refused:
+                steps[ref] = [Fallback(node.id, refused.reason)]
+                done |= {Ref(node.id, k) for k in range(len(node.types))}
+                fusion.store(node.inputs)
         for new in fusion.stored - before:
             heappush(waiting, _last_first(new))
     ordered = in_order(body, [step for ref in sorted(steps) for step in steps[ref]])

@@ -46,7 +46,7 @@ class Anchors:
         depends = frozenset(v for index in place for v in index.variables())
         if not depends <= self.space or any(index.values() for index in place):
             # inside another loop: what that loop reads is computed before, with everything below it
-            raise Split(self.below_views(emitter.operands[-1]) if emitter.operands else ref)
+            raise Split(self.below_views(emitter.operands[-1]) if emitter.operands else ref, ref)
         if any(scope.barrier for scope in emitter.current.chain()):
             raise Split(ref)
         if prod(v.extent for v in depends) > max(node.type.size, 1):
@@ -57,7 +57,7 @@ class Anchors:
             self.outer = depends
         elif "contraction" in self.kinds and kind != "contraction":
             # what the reduction reads is what the contraction and its epilogue give
-            raise Split(self.between(self.below_views(node.inputs[0]), self.found[0][0]))
+            raise Split(self.between(self.below_views(node.inputs[0]), self.found[0][0]), ref)
         elif depends != self.outer or "contraction" in self.kinds or kind == "contraction":
             raise Split(ref)
         self.kinds.add(kind)

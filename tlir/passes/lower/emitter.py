@@ -39,11 +39,12 @@ INT64 = NAMED["int64"]
 
 
 class Split(Exception):
-    """``ref`` has to be an array of its own: computing it inside this kernel would be more work, or is not possible."""
+    """``ref`` has to be an array of its own: computing it inside this kernel would be more work, or is not possible.
+    Where it is one already, ``otherwise`` has to be."""
 
-    def __init__(self, ref: Ref) -> None:
+    def __init__(self, ref: Ref, otherwise: Ref | None = None) -> None:
         super().__init__(ref)
-        self.ref = ref
+        self.ref, self.otherwise = ref, otherwise
 
 
 class Refused(Exception):

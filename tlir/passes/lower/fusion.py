@@ -168,11 +168,19 @@ class Fusion:
                 emitter = self._emitted(ref) if node.op in self.emits else self._together([ref], frozenset())
                 break
             except Split as split:
-                self.stored.add(split.ref)
+                self._split(split)
         if node.op not in self.emits:
             emitter = self._with_more(ref, emitter, open_arrays)
         self.groups.add(emitter.outputs)
         return emitter.kernel(name)
+
+    def _split(self, split: Split) -> None:
+        """One more array. ``Refused`` where the kernel would only be written in the same way again."""
+        for ref in (split.ref, split.otherwise):
+            if ref is not None and not self.is_array(ref):
+                self.stored.add(ref)
+                return
+        raise Refused(f"the arrays that {self.body.nodes[split.ref.node].op} needs do not suffice")
 
     def _with_more(self, ref: Ref, alone: Emitter, open_arrays: Collection[Ref]) -> Emitter:
         """The kernel with more outputs: arrays that it would read, and others of its shape that read what it reads."""
@@ -277,7 +285,7 @@ class Fusion:
                     self._review_whole(emitter)
                     break
                 except Split as split:
-                    self.stored.add(split.ref)
+                    self._split(split)
             emitter.nodes.add(node.id)
             kernels.append(emitter.kernel(f"k{node.id}_{node.op}" + (f"_{number}" if number else "")))
         return kernels
