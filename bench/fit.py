@@ -85,7 +85,7 @@ def result(graph: Any) -> tuple[str, bool]:
     if found.ok:
         return "; ".join(orders) or "as captured", True
     left = ", ".join(dict.fromkeys(node.op for node in found.nodes if not node.ok))
-    share = f"{100 * output.equal_after / output.count:.1f} % of words"
+    share = f"{output.equal_after} of {output.count} words"
     return f"– ({left}: {share}" + (f", with {'; '.join(orders)})" if orders else ")"), False
 
 
