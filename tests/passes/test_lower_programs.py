@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def module(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(f"lowered_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
+    found = sys.modules[f"lowered_{path.stem}"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
     return found
 
