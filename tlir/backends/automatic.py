@@ -11,8 +11,10 @@ from tlir.ir.graph import Body, Node
 AUTO = "auto"
 
 COMPILED_FROM = 1 << 24
-"""Scalar operations from which a run is compiled: the reference takes about as long for so many as kernels take to
-compile (0.1 to 1 s)."""
+"""Scalar operations from which a run is compiled, for every ``NODES`` nodes: the reference takes about as long for so
+many as their kernels take to compile (0.1 to 1 s)."""
+
+NODES = 32
 
 
 COMPILED_RUNS = 200
@@ -29,7 +31,8 @@ def chosen(device: str, body: Body, *, plain: bool = True, runs: int = 1) -> str
         return device
     if not plain or find_spec("llvmlite") is None:
         return "reference"
-    return "cpu" if runs >= COMPILED_RUNS or runs * operations(body) >= COMPILED_FROM else "reference"
+    worth = COMPILED_FROM * (1 + len(body.nodes) // NODES)
+    return "cpu" if runs >= COMPILED_RUNS or runs * operations(body) >= worth else "reference"
 
 
 def operations(body: Body) -> int:
