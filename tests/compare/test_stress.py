@@ -169,6 +169,36 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
     assert message in done.output
 
 
+SECTION = "[[table]]\nname = 'x'\nfrontend = 'jax'\nversions = ['0']\nflushes_subnormals = true\ndefault = 1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it has no 'table'"),
+        ("table = 3", "table is 3, not a list"),
+        ("table = [3]", "table is 3, not a dict"),
+        (SECTION.replace("frontend = 'jax'\n", ""), "it has no 'frontend'"),
+        (SECTION.replace("['0']", "[0]"), "versions is 0, not a str"),
+        (SECTION.replace("true", "1"), "flushes_subnormals is 1, not a bool"),
+        (SECTION.replace("1.0", "nan"), "an error in ulps is a number that is not negative, not nan"),
+        (SECTION.replace("1.0", "'a'"), "could not convert"),
+        (SECTION + "float32 = 3", "float32 is 3, not a dict"),
+        (SECTION + "[table.float32]\ntanh = -1.0\n", "an error in ulps is a number that is not negative, not -1.0"),
+        (SECTION + "[table.float32]\ntanh = []\n", "index out of range"),
+        (SECTION + f"[table.float32]\ntanh = 1{'0' * 400}\n", "too large"),
+        ("\0", "cannot be read"),
+    ],
+)
+def test_a_wrong_table_of_accuracies_is_said_to_be_wrong(tmp_path: Path, text: str, message: str) -> None:
+    text += "[table.float64]\n" if "table." in text else ""
+    text += "[table.float32]\n[table.float64]\n" if text.startswith("[[") and "float32" not in text else ""
+    (tmp_path / "table.toml").write_text(text)
+    done = tlir("stress", LAYER_NORM, "--runs", "1", "--accuracy", str(tmp_path / "table.toml"))
+    assert done.exit_code == 3
+    assert message in " ".join(done.output.split())
+
+
 def test_a_graph_without_inputs_and_one_without_samples(tmp_path: Path) -> None:
     from tlir.schema import dumps
 

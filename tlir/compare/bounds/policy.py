@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -211,13 +212,33 @@ def _accuracy(section: Mapping[str, Any]) -> Accuracy:
 @lru_cache(maxsize=8)
 def _read(path: Path) -> list[dict[str, Any]]:
     try:
-        sections: list[dict[str, Any]] = tomllib.loads(path.read_text(encoding="utf-8"))["table"]
-        for section in sections:
-            _accuracy(section)
-            if not isinstance(section["flushes_subnormals"], bool) or not isinstance(section["versions"], list):
-                raise TypeError("flushes_subnormals is true or false, versions a list")
-        if not sections:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        _require("table", document.get("table"), list)
+        for section in document["table"]:
+            _require("table", section, dict)
+            for name, kind in (("name", str), ("frontend", str), ("flushes_subnormals", bool), ("versions", list)):
+                _require(name, section[name], kind)
+            for version in section["versions"]:
+                _require("versions", version, str)
+            for dtype in ("float32", "float64", "float16", "bfloat16"):
+                _require(dtype, section.get(dtype, {}), dict)
+            accuracy = _accuracy(section)
+            for number in (accuracy.default, *(part for pair in accuracy.ulps.values() for part in pair)):
+                if not 0 <= number < inf:
+                    raise ValueError(f"an error in ulps is a number that is not negative, not {number}")
+        if not document["table"]:
             raise KeyError("table")
-    except (OSError, KeyError, TypeError, ValueError, IndexError) as error:
-        raise ArtifactError("TL0701", f"the accuracy table {path} cannot be read: {error}") from error
+    except KeyError as error:
+        raise ArtifactError("TL0701", f"the accuracy table {path} cannot be read: it has no {error}") from error
+    except (OSError, TypeError, ValueError, IndexError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ArtifactError("TL0701", f"the accuracy table {path} cannot be read: {reason}") from error
+    sections: list[dict[str, Any]] = document["table"]
     return sections
+
+
+def _require(name: str, value: object, kind: type) -> None:
+    if value is None:
+        raise KeyError(name)
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {value!r}, not a {kind.__name__}")
