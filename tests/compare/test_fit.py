@@ -27,23 +27,18 @@ from tlir.compare.orders import (
     Builder,
     Cascade,
     Declared,
-    DeclaredProduct,
-    LaneProduct,
     Lanes,
-    PairTiles,
-    Product,
     Rows,
     Runs,
-    Split,
     Sum,
     Tiles,
     Vectors,
     Windows,
     columns,
     emit_reduce,
-    even_split,
     whole_sum,
 )
+from tlir.compare.products import DeclaredProduct, LaneProduct, PairTiles, Product, Split, even_split
 from tlir.compare.reproduce import Choice, emit
 from tlir.ir.graph import Body, Graph, Node, Producer, Ref, Sample
 from tlir.ir.ops import Accumulate

@@ -22,24 +22,19 @@ from tlir.compare.orders import (
     Builder,
     Cascade,
     Declared,
-    DeclaredProduct,
     Halved,
-    LaneProduct,
     Lanes,
-    PairTiles,
-    Product,
     Rows,
     Runs,
-    Split,
     Sum,
     Tiles,
     Vectors,
     Windows,
     columns,
-    emit_dot,
     emit_reduce,
     whole_sum,
 )
+from tlir.compare.products import DeclaredProduct, LaneProduct, PairTiles, Product, Split, emit_dot
 from tlir.floatlib.words import constant, is_nan, is_zero, less, magnitudes
 from tlir.ir.graph import Body, Graph, Node, Ref
 from tlir.ir.ops import OPERATIONS, Accumulate
