@@ -59,6 +59,8 @@ EXTERNAL_BYTES = 1 << 20
 """Constants of more bytes than this are saved to a ``.safetensors`` file beside the artifact."""
 WORDS_AS_TEXT = 32
 """Tensors of up to this many words are written as hexadecimal text, larger ones as base64."""
+HELD_BYTES = 1 << 12
+"""Tensors of more bytes than this are kept as words until they are written."""
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
 
@@ -158,6 +160,53 @@ def _words(tensor: torch.Tensor) -> bytes:
     return _memory(tensor).tobytes()
 
 
+class _Large(dict[str, Any]):
+    """A tensor as an artifact has it, whose base64 text is made anew each time that it is read; ``array`` are its
+    words, flat, which nothing changes."""
+
+    def __init__(self, described: dict[str, Any], array: Any) -> None:
+        super().__init__(described, base64="")
+        self.array = array
+
+    def __getitem__(self, key: str) -> Any:
+        return base64.b64encode(self.array).decode("ascii") if key == "base64" else super().__getitem__(key)
+
+    def __iter__(self) -> Iterator[str]:  # of its own, so that dict(…) and {**…} read through __getitem__
+        return iter(list(super().keys()))
+
+    def get(self, key: str, default: Any = None) -> Any:
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def items(self) -> Any:
+        return [(key, self[key]) for key in self]
+
+    def values(self) -> Any:
+        return [self[key] for key in self]
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self.items())
+
+    def __or__(self, other: Any) -> Any:
+        return self.copy() | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.copy()
+
+    def __eq__(self, other: object) -> bool:
+        return self.copy() == (other.copy() if isinstance(other, _Large) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __reduce__(self) -> Any:
+        return dict, (self.items(),)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def tensor_json(tensor: torch.Tensor) -> dict[str, Any]:
     """A tensor in the artifact format, every word exact."""
     dtype = DTYPES[tensor.dtype]
@@ -167,6 +216,8 @@ def tensor_json(tensor: torch.Tensor) -> dict[str, Any]:
         digits = 1 if dtype == "bool" else 2 * size
         words = (int.from_bytes(data[k : k + size], "little") for k in range(0, len(data), size))
         return result | {"words": " ".join(f"{word:0{digits}x}" for word in words)}
+    if len(data) > HELD_BYTES:
+        return _Large(result, np.frombuffer(data, f"<u{size}"))
     return result | {"base64": base64.b64encode(data).decode("ascii")}
 
 
@@ -6219,6 +6270,8 @@ def _externalised(artifact: dict[str, Any], file: str) -> tuple[dict[str, Any], 
         data: bytes | memoryview = b""
         if value and "held" in value:
             data = _memory(value["held"])
+        elif isinstance(value, _Large):
+            data = memoryview(value.array).cast("B")
         elif value and len(value.get("base64", "")) * 3 // 4 > EXTERNAL_BYTES:
             data = base64.b64decode(value["base64"])
         if len(data) > EXTERNAL_BYTES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 from collections import namedtuple
@@ -277,3 +278,24 @@ def test_the_examples_compare(
     for exact in ("square_sum", "perceptron_inputs", "float16_sum", "bfloat16_sum", "integer_program"):
         graph = tlir.load(tmp_path / f"{exact}.json").ir
         assert set(distances(graph)) == {0}, exact
+
+
+def test_large_tensors_are_kept_as_words_and_read_as_text(tmp_path: Path) -> None:
+    weight = torch.arange(1 << 19, dtype=torch.float32).reshape(1024, 512)
+    artifact = capture.export(lambda x: weight[3] * x, torch.ones(512))
+    (value,) = (n["attrs"]["value"] for n in artifact["nodes"] if n["op"] == "constant" and len(n["shape"]) == 2)
+    words = weight.numpy().tobytes()
+    weight += 1
+    plain = {"dtype": "float32", "shape": [1024, 512], "base64": base64.b64encode(words).decode()}
+    assert value == plain
+    for taken in (dict(value), {**value}, value | {}, value.copy(), json.loads(json.dumps(value))):
+        assert type(taken) is dict
+        assert taken == plain
+    graph = tlir.load(artifact)
+    assert graph.compare().ok
+    (read,) = (node.attrs["value"] for node in graph.ir.nodes if node.op == "constant" and node.types[0].size > 512)
+    assert read.words.tobytes() == words
+    assert np.shares_memory(read.words, value.array)
+    capture.save(artifact, tmp_path / "large.json")
+    assert (tmp_path / "large.json").stat().st_size < 40_000
+    assert tlir.load(tmp_path / "large.json").compare().ok
