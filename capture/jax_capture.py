@@ -2989,7 +2989,11 @@ def _compiling(program: Program, everything: bool) -> Iterator[None]:
                 function = dispatch.xla_primitive_callable(equation.primitive, **equation.params)
                 key = function, tuple((given.shape, given.dtype) for given in types)
                 if key not in found:
-                    found[key] = pool.submit(function.lower(*types).compile)
+                    lowered = function.lower(*types)
+                    if not found:
+                        # JAX imports its compiler's modules when it first compiles; two threads must not at once
+                        lowered.compile()
+                    found[key] = pool.submit(lowered.compile)
                 step.compiled = found[key]
         yield
     finally:

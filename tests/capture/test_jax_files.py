@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -143,16 +144,18 @@ def bad_args():
 
 
 @pytest.fixture
-def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "model.py").write_text(MODEL)
     (tmp_path / "helper.py").write_text("def scale(x):\n    return x * 2\n")
     (tmp_path / "broken.py").write_text("import jax\nundefined_name\n")
     (tmp_path / "unparsable.py").write_text("def f(:\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
     capture._load_module.cache_clear()
-    return tmp_path
+    yield tmp_path
+    # by name: modules of JAX that were first imported meanwhile must stay, as they cannot be imported twice
+    for name in ("model", "helper", "broken", "unparsable"):
+        sys.modules.pop(name, None)
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -12,6 +12,7 @@ import pytest
 from cli_artifacts import identity, ill_typed, squares
 
 import tlir
+from tlir.api import Graph as LoadedGraph
 from tlir.arguments import bind, tensor_of
 from tlir.floatlib.format import FORMATS
 from tlir.floatlib.value import Value
@@ -143,7 +144,7 @@ def test_named_tuples_are_matched_by_field() -> None:
 
 def test_the_output_tree_gives_results_their_structure() -> None:
     tree = {"dict": [["loss", 0], ["parts", {"namedtuple": "Parts", "fields": [["a", 1], ["b", None]]}]]}
-    graph = tlir.api.Graph(graph_of(("x", "float32"), ("y", "int8"), output_tree=tree))
+    graph = LoadedGraph(graph_of(("x", "float32"), ("y", "int8"), output_tree=tree))
     result = graph.run([1.5, -2])
     assert result["loss"] == 1.5
     assert result["parts"].a == -2
@@ -213,7 +214,7 @@ def test_a_refused_array_names_the_cast() -> None:
 
 
 def test_values_of_formats_without_a_numpy_type_go_round() -> None:
-    graph = tlir.api.Graph(graph_of(("x", "float128"), ("z", "complex<float128>")))
+    graph = Graph(graph_of(("x", "float128"), ("z", "complex<float128>")))
     one, half = Value(FORMATS["float128"], 0x3FFF << 112), Value(FORMATS["float128"], 0x3FFE << 112)
     pair = np.empty((), dtype=object)
     pair[()] = (one, half)
