@@ -214,7 +214,7 @@ def test_a_refused_array_names_the_cast() -> None:
 
 
 def test_values_of_formats_without_a_numpy_type_go_round() -> None:
-    graph = Graph(graph_of(("x", "float128"), ("z", "complex<float128>")))
+    graph = LoadedGraph(graph_of(("x", "float128"), ("z", "complex<float128>")))
     one, half = Value(FORMATS["float128"], 0x3FFF << 112), Value(FORMATS["float128"], 0x3FFE << 112)
     pair = np.empty((), dtype=object)
     pair[()] = (one, half)
