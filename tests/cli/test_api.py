@@ -330,6 +330,8 @@ def test_the_device_is_chosen_by_the_work_and_kept() -> None:
     assert chosen("auto", graph.ir.body, runs=COMPILED_RUNS) == "cpu"
     assert chosen("auto", graph.ir.body, runs=COMPILED_RUNS, plain=False) == "reference"
     assert chosen("gpu", graph.ir.body) == "gpu"
+    narrow = graph_of(("x", "int4"), ("z", "complex64"))
+    assert chosen("auto", narrow.body, runs=COMPILED_RUNS) == "reference"
     assert operations(graph.ir.body) <= 3
     results = [graph.run([np.float32([1, 2, 3])])[0].tolist() for _ in range(COMPILED_RUNS + 1)]
     assert results == [[1, 2, 3]] * (COMPILED_RUNS + 1)

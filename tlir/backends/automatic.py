@@ -29,10 +29,16 @@ def chosen(device: str, body: Body, *, plain: bool = True, runs: int = 1) -> str
         if device not in DEVICES:
             raise unknown_device(device, (*DEVICES, AUTO))
         return device
-    if not plain or find_spec("llvmlite") is None:
+    if not plain or find_spec("llvmlite") is None or not _compiles(body):
         return "reference"
     worth = COMPILED_FROM * (1 + len(body.nodes) // NODES)
     return "cpu" if runs >= COMPILED_RUNS or runs * operations(body) >= worth else "reference"
+
+
+def _compiles(body: Body) -> bool:
+    """Whether no value has a dtype whose kernels are interpreted, which takes longer than the reference does."""
+    dtypes = {type.dtype for node in body.walk() for type in node.types}
+    return not any(dtype.is_complex or (dtype.is_integer and dtype.bits < 8) for dtype in dtypes)
 
 
 def operations(body: Body) -> int:
