@@ -149,9 +149,9 @@ def locate(
 ) -> Location:
     """Compare every node with the frontend's recorded value of it.
 
-    ``trace`` replaces the recorded one. Values that it lacks are computed, and enclosed, from what is recorded before:
-    a value after them is judged by what permitted executions of all of them give. UsageError TL0602 where there is no such sample or it has no trace; otherwise raises what
-    ``resolve`` and the reference raise.
+    ``trace`` replaces the recorded one. Values that it lacks are computed, and enclosed, from what is recorded
+    before: a value after them is judged by what permitted executions of all of them give. UsageError TL0602 where
+    there is no such sample or it has no trace; otherwise raises what ``resolve`` and the reference raise.
     """
     if not 0 <= sample < len(graph.samples):
         raise UsageError(

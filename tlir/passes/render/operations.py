@@ -124,7 +124,10 @@ def _page(evaluated: Evaluated) -> Iterator[str]:
 
 
 def _devices(evaluated: Evaluated) -> Iterator[str]:
-    yield "How many operations of each family a device evaluates by itself; `tlir ops` lists every one. The others are evaluated"
+    yield (
+        "How many operations of each family a device evaluates by itself; `tlir ops` lists every one. "
+        "The others are evaluated"
+    )
     yield "by the reference on every device."
     yield ""
     yield f"| family | operations | {' | '.join(evaluated)} |"
