@@ -152,3 +152,17 @@ def test_domains_and_fallbacks() -> None:
         assert kernel.inside(*numbers).all()
         nan = [Number(machine, np.array([np.nan])), *numbers[1:]]
         assert not kernel.inside(*nan).any()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["sine", "cosine", "tan"])
+def test_the_kernels_of_large_angles_decide_nothing_wrong_anywhere(name: str, way: str) -> None:
+    """They get what the usual kernel leaves open, and that may be of any size."""
+    random = np.random.default_rng(4)
+    exponents = np.arange(1, 255, dtype=np.uint32) << np.uint32(23)
+    words = exponents | random.integers(0, 1 << 23, exponents.size, dtype=np.uint32)
+    got, marks = WAYS[way](loop(name, FLOAT32, False, True), (words,))
+    decided = marks & 0x80 == 0
+    assert decided[exponents >> 23 > 150].mean() > 0.9
+    for word, result in zip(words[decided].tolist(), got[decided].tolist(), strict=True):
+        assert elementary(name, FLOAT32, word)[0] == result, hex(word)

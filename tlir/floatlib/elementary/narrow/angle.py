@@ -25,7 +25,7 @@ from flint import arb, ctx
 from tlir.floatlib.elementary.narrow.fit import PRECISION, Fit, integer_part, parts, rounded
 from tlir.floatlib.elementary.narrow.outcome import Outcome
 from tlir.floatlib.elementary.number import EXPONENT_BITS, SIGN, Number
-from tlir.floatlib.soft.machine import Word
+from tlir.floatlib.soft.machine import Predicate, Word
 
 USUAL = 2.0**20
 LEAST_ANGLE = 2.0**-16
@@ -152,7 +152,12 @@ def _wide_angle(x: Number, turn: int) -> Outcome:
     odd = m.shift_left(quarter, m.constant(63))
     negative = m.and_(m.shift_left(quarter, m.constant(62)), m.constant(SIGN))
     value = cosine_value.where(m.less(m.constant(0), odd), sine_value).flipped(negative)
-    return Outcome(value, doubtful=abs(r) < LEAST_ANGLE)
+    return Outcome(value, doubtful=_not_reduced(x, r))
+
+
+def _not_reduced(x: Number, r: Number) -> Predicate:
+    """Where ``_wide`` does not hold, or its relative error is too large."""
+    return x.m.either(abs(x) < 1.0, abs(r) < LEAST_ANGLE)
 
 
 def wide_sine(x: Number) -> Outcome:
@@ -171,4 +176,4 @@ def wide_tan(x: Number) -> Outcome:
     m = x.m
     quarter, r = _wide(x)
     value = _quotient(*_sine_cosine(r), m.shift_left(quarter, m.constant(63)))
-    return Outcome(value.flipped(x.sign), doubtful=abs(r) < LEAST_ANGLE)
+    return Outcome(value.flipped(x.sign), doubtful=_not_reduced(x, r))
