@@ -6,6 +6,8 @@ import ctypes
 import os
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 objects = pytest.importorskip("tlir.floatlib.soft.objects", reason="llvmlite is not installed")
@@ -86,3 +88,12 @@ def test_what_is_no_module_or_function(cache: Path) -> None:
         objects.compile_ir("define nothing", ["next"])
     with pytest.raises(KeyError):
         objects.compile_ir(module(8), ["previous"])
+
+
+def test_addresses_of_arrays_that_can_be_written_cannot_or_say_so_wrongly() -> None:
+    own = np.arange(3.0)
+    fixed = np.arange(3.0)
+    fixed.flags.writeable = False
+    (one, _) = np.broadcast_arrays(np.ones(1), np.ones(1))
+    for array in (own, fixed, one, np.ones(2, ml_dtypes.bfloat16), np.zeros((0, 3)), np.array(1.0)):
+        assert objects.address(array) == array.ctypes.data

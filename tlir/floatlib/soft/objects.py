@@ -116,7 +116,7 @@ def address(array: NDArray[Any]) -> int:
     try:
         if array.flags.writeable:
             return ctypes.addressof(_NOTHING.from_buffer(array.data))
-    except ValueError:  # the types of ml_dtypes have no buffer
+    except (TypeError, ValueError):  # one of broadcast_arrays says it can and cannot; those of ml_dtypes have no buffer
         return int(array.ctypes.data)
     return int(array.ctypes.data)
 
