@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
 
 import gmpy2
 import numpy as np
 import pytest
+from floatlib_elementary import MPFR
 from floatlib_mpfr import unbounded
 
 from tlir.floatlib.array_conversions import convert
@@ -34,36 +33,6 @@ from tlir.floatlib.words import word_dtype
 
 FLOAT64 = FORMATS["float64"]
 OTHERS = [Format(8, 40), Format(9, 24), Format(10, 50), Format(5, 26)]
-
-MPFR: dict[str, Callable[..., Any]] = {
-    "exponential": gmpy2.exp,
-    "exponential_minus_one": gmpy2.expm1,
-    "exp2": gmpy2.exp2,
-    "log": gmpy2.log,
-    "log_plus_one": gmpy2.log1p,
-    "log2": gmpy2.log2,
-    "log10": gmpy2.log10,
-    "logistic": lambda x: 1 / (1 + gmpy2.exp(-x)),
-    "tanh": gmpy2.tanh,
-    "sinh": gmpy2.sinh,
-    "cosh": gmpy2.cosh,
-    "asinh": gmpy2.asinh,
-    "acosh": gmpy2.acosh,
-    "atanh": gmpy2.atanh,
-    "sine": gmpy2.sin,
-    "cosine": gmpy2.cos,
-    "tan": gmpy2.tan,
-    "asin": gmpy2.asin,
-    "acos": gmpy2.acos,
-    "atan": gmpy2.atan,
-    "erf": gmpy2.erf,
-    "erfc": gmpy2.erfc,
-    "rsqrt": gmpy2.rec_sqrt,
-    "cbrt": gmpy2.cbrt,
-    "atan2": gmpy2.atan2,
-    "hypot": gmpy2.hypot,
-    "power": lambda x, y: x**y,
-}
 
 EDGES = [1 / 16, 0.25, 0.5, 0.6875, 1.0, 1.375, 2.0, 4.0, 6.0, 10.0, 20.0, 100.0, np.pi / 2, np.pi, 1 / 256, 1 / 512]
 """Boundaries between the cases of kernels, and near zeros of the circular functions."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from tlir.backends.liveness import fits_numpy, peak_memory
 from tlir.errors import UnsupportedError, UsageError
 from tlir.ir.graph import Body, Graph, Node
+from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType
 from tlir.ir.verify import type_errors
@@ -30,8 +30,6 @@ DEVICES: dict[str, str] = {
 
 ALWAYS_THERE = 1 << 26
 """Bytes that are taken without asking the system whether they are there."""
-
-KNOWN_BODIES = 64
 
 Observe = Callable[[Node, tuple[Tensor, ...]], None]
 CollectFlags = Callable[[Node, NDArray[np.uint8]], None]
@@ -72,7 +70,7 @@ def prepare(
     ``kept`` are tensors that take memory beside those of the evaluation. Raises what ``run`` raises.
     """
     _require_device(device)
-    needs = _needs(graph, device)
+    needs = _needs(graph.body, device != "reference")
     if inputs is None:
         inputs = _sample_inputs(graph)
     _require_inputs(graph.body, inputs)
@@ -82,36 +80,25 @@ def prepare(
 
 
 class _Needs(NamedTuple):
-    """A body that can be evaluated, the bytes that its evaluation takes, and the node where it takes most."""
+    """The bytes that the evaluation of a body takes, and the node where it takes most."""
 
-    body: Body
     bytes: int
     worst: Node | None
 
 
-_known: OrderedDict[tuple[int, bool], _Needs] = OrderedDict()
-"""What was found out of the last bodies, by identity: to look at every node again costs more than a small graph."""
-
-
-def _needs(graph: Graph, device: str) -> _Needs:
-    body, compiled = graph.body, device != "reference"
-    known = _known.get((id(body), compiled))
-    if known is not None and known.body is body:
-        return known
-    errors = type_errors(graph)
+@remembered()
+def _needs(body: Body, compiled: bool) -> _Needs:
+    """To look at every node again would cost more than a small graph. ArtifactError where a declared type does not
+    hold, UnsupportedError TL0801 for shapes beyond NumPy's."""
+    errors = type_errors(Graph(body))
     if errors:
         raise errors[0]
     _require_shapes(body)
     if compiled:
         from tlir.backends.cpu.device import executable
 
-        peak, worst = executable(body).peak_memory()
-    else:
-        peak, worst = peak_memory(body)
-    known = _known[id(body), compiled] = _Needs(body, peak, worst)
-    if len(_known) > KNOWN_BODIES:
-        _known.popitem(last=False)
-    return known
+        return _Needs(*executable(body).peak_memory())
+    return _Needs(*peak_memory(body))
 
 
 def evaluator(device: str) -> Evaluate:
@@ -145,7 +132,7 @@ def statistics(graph: Graph, device: str) -> Statistics:
 def prepare_compiled(graph: Graph) -> Any:
     """``tlir.backends.cpu.direct.Direct`` for a graph that it suits, otherwise False. Raises what ``run`` raises."""
     _require_device("cpu")
-    if _needs(graph, "cpu").bytes > ALWAYS_THERE:
+    if _needs(graph.body, True).bytes > ALWAYS_THERE:
         return False
     from tlir.backends.cpu.device import executable
     from tlir.backends.cpu.direct import direct
@@ -236,7 +223,7 @@ def _require_memory(needs: _Needs, limit: int, kept: Sequence[TensorType]) -> No
             "TL0603",
             f"what is kept of every step takes {_bytes(of_kept)} of memory, and {_bytes(limit)} are available",
         )
-    _, peak, worst = needs
+    peak, worst = needs
     if peak + of_kept > limit and worst is not None:
         raise UnsupportedError(
             "TL0603",

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tlir.backends.reference import evaluate_node
 from tlir.backends.reference.control import REGION_EVALUATORS
 from tlir.backends.reference.conversion import convert
 from tlir.backends.reference.layout import tail
 from tlir.compare.bounds import Freedoms
 from tlir.compare.bounds.enclosure import values_of
 from tlir.compare.bounds.intervals import in_float64, ulp
-from tlir.compare.bounds.propagate import fusable, reference, shared
+from tlir.compare.bounds.propagate import fusable, shared
 from tlir.floatlib import words as layout
 from tlir.floatlib.format import Format
 from tlir.ir.graph import Body, Node, Ref
@@ -78,7 +79,7 @@ class Execution:
                 if node.op == "input":
                     results: tuple[Tensor, ...] = (given[node.id],)
                 elif top and self.only is not None and node.id not in self.only:
-                    results = reference(node, tuple(values[ref] for ref in node.inputs))
+                    results = evaluate_node(node, tuple(values[ref] for ref in node.inputs))
                 else:
                     results = self._node(body, node, values, kept, fused, fixed)
                 for k, tensor in enumerate(results):
@@ -179,11 +180,11 @@ class Execution:
             return (self._split_total(node, operands[0]),)
         if node.op == "divide" and dtype.is_float and self._takes_reciprocal(node, fixed):
             one = Tensor(operands[0].type, np.broadcast_to(_one(dtype), operands[0].words.shape).copy())
-            inverse = reference(replace(node, types=(operands[1].type,)), (one, operands[1]))[0]
-            return reference(replace(node, op="multiply"), (operands[0], inverse))
+            inverse = evaluate_node(replace(node, types=(operands[1].type,)), (one, operands[1]))[0]
+            return evaluate_node(replace(node, op="multiply"), (operands[0], inverse))
         if (family in ("elementary", "special") or node.op == "sqrt") and dtype.is_float and self.freedoms.accuracy:
             return (self._function(node, operands),)
-        return reference(node, operands)
+        return evaluate_node(node, operands)
 
     def _takes_reciprocal(self, node: Node, fixed: frozenset[int]) -> bool:
         through = self.freedoms.reciprocal
@@ -208,10 +209,10 @@ class Execution:
             addend = operands[1 - k]
             if node.op == "subtract":
                 if k == 0:
-                    addend = reference(_unary(node, "negate", addend.type), (addend,))[0]
+                    addend = evaluate_node(_unary(node, "negate", addend.type), (addend,))[0]
                 else:
-                    factors[0] = reference(_unary(node, "negate", addend.type), (factors[0],))[0]
-            return reference(replace(node, op="fma", attrs={}), (factors[0], factors[1], addend))
+                    factors[0] = evaluate_node(_unary(node, "negate", addend.type), (factors[0],))[0]
+            return evaluate_node(replace(node, op="fma", attrs={}), (factors[0], factors[1], addend))
         return None
 
     def _accumulate(self, node: Node, own: Accumulate, products: bool) -> Accumulate:
@@ -248,14 +249,14 @@ class Execution:
             for left, right in pairs:
                 places = self.rng.permutation(operands[0].shape[left])
                 given = (permuted(given[0], left, places), permuted(given[1], right, places))
-        return reference(replace(node, attrs=attrs), given)[0]
+        return evaluate_node(replace(node, attrs=attrs), given)[0]
 
     def _split_total(self, node: Node, operand: Tensor) -> Tensor:
         """Running totals of two parts, the second ones added to the total of the first."""
         axis = node.attrs["dimension"]
         size = operand.shape[axis]
         if size < 2 or self.rng.random() < 0.2:
-            return reference(node, (operand,))[0]
+            return evaluate_node(node, (operand,))[0]
         cut = int(self.rng.integers(1, size))
         reverse = node.attrs.get("reverse", False)
         index = np.arange(size)[::-1] if reverse else np.arange(size)
@@ -264,11 +265,11 @@ class Execution:
 
         def total(first: int, last: int) -> Tensor:
             part = permuted(ordered, axis, np.arange(first, last))
-            return reference(replace(forward, types=(part.type,)), (part,))[0]
+            return evaluate_node(replace(forward, types=(part.type,)), (part,))[0]
 
         head, rest = total(0, cut), total(cut, size)
         last = permuted(head, axis, np.full(rest.shape[axis], cut - 1))
-        moved = reference(replace(_unary(node, "add", rest.type), inputs=node.inputs * 2), (last, rest))[0]
+        moved = evaluate_node(replace(_unary(node, "add", rest.type), inputs=node.inputs * 2), (last, rest))[0]
         words = np.concatenate((head.words, moved.words), axis=axis)
         return permuted(Tensor(operand.type, np.ascontiguousarray(words)), axis, index)
 
@@ -277,10 +278,10 @@ class Execution:
         fmt = operands[0].dtype.float_format
         inner, ulps, floor = self.freedoms.ulps(node.op, fmt)
         if inner == fmt:
-            exact = reference(node, operands)[0]
+            exact = evaluate_node(node, operands)[0]
             return self._erring(exact, ulps, floor) if self.error else exact
         wide = tuple(widened(operand) for operand in operands)
-        result = reference(replace(node, types=(replace(node.type, dtype=FLOAT32),)), wide)[0]
+        result = evaluate_node(replace(node, types=(replace(node.type, dtype=FLOAT32),)), wide)[0]
         if self.error:
             result = self._erring(result, ulps, floor)
         return result if node.type.dtype == FLOAT32 else narrowed(result, node.type.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,6 +23,7 @@ from tlir.backends.reference.control import REGION_EVALUATORS
 from tlir.errors import UnsupportedError
 from tlir.floatlib.soft import objects
 from tlir.ir.graph import Body, Node, Ref
+from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor, words_shape
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Kernel, Launch, Program
@@ -34,8 +34,6 @@ SPLIT_FROM = 1 << 15
 
 REGION_COMPILED_FROM = 1 << 12
 """Scalar operations from which the body of a loop that has no kernel is compiled."""
-
-_KEPT_BODIES = 64
 
 
 @dataclass
@@ -113,6 +111,7 @@ class Executable:
         program, peak, worst = self.program, 0, None
         held = {ref: type.nbytes for ref, type in program.types.items() if ref in program.inputs}
         held |= {ref: program.types[ref].nbytes for ref in program.constants}
+        total = sum(held.values())
         for number, step in enumerate(program.steps):
             if isinstance(step, Launch):
                 made, node = written(step), step.kernel.nodes[-1] if step.kernel.nodes else None
@@ -120,11 +119,14 @@ class Executable:
                 made, node = [Ref(step.node, k) for k in range(len(self.body.nodes[step.node].types))], step.node
             else:
                 made, node = [], None
-            held |= {ref: self.body.type_of(ref).nbytes for ref in made}
-            if node is not None and sum(held.values()) > peak:
-                peak, worst = sum(held.values()), self.body.nodes[node]
+            for ref in made:
+                total -= held.get(ref, 0)
+                held[ref] = self.body.type_of(ref).nbytes
+                total += held[ref]
+            if node is not None and total > peak:
+                peak, worst = total, self.body.nodes[node]
             for ref in self._last[number]:
-                held.pop(ref, None)
+                total -= held.pop(ref, 0)
         return peak, worst
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -265,17 +267,10 @@ def _region(body: Body, inputs: Sequence[Tensor]) -> list[Tensor]:
     return executable(body).run(inputs)
 
 
-_executables: OrderedDict[int, Executable] = OrderedDict()
-
-
+@remembered()
 def executable(body: Body) -> Executable:
     """The executable of a body; the last few are remembered."""
-    known = _executables.get(id(body))
-    if known is None or known.body is not body:
-        known = _executables[id(body)] = Executable(body)
-        if len(_executables) > _KEPT_BODIES:
-            _executables.popitem(last=False)
-    return known
+    return Executable(body)
 
 
 def evaluate(

@@ -7,7 +7,6 @@ the rounding of an elementary function was decided by no bound; the statistics n
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,13 +21,12 @@ from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate_node
 from tlir.errors import UnsupportedError
 from tlir.ir.graph import Body, Ref
+from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor, words_shape
 from tlir.kernel.ir import Fallback, Kernel, Launch
 
 BLOCKS_PER_PROCESSOR = 8
 """Blocks of the grid for each of the GPU's processors, where there is work for so many."""
-
-_KEPT_BODIES = 16
 
 
 @lru_cache(maxsize=1)
@@ -149,17 +147,10 @@ class GpuExecutable(Executable):
         return Tensor(self.body.type_of(ref), words)
 
 
-_executables: OrderedDict[int, GpuExecutable] = OrderedDict()
-
-
+@remembered(16)
 def executable(body: Body) -> GpuExecutable:
     """The executable of a body; the last few are remembered."""
-    known = _executables.get(id(body))
-    if known is None or known.body is not body:
-        known = _executables[id(body)] = GpuExecutable(body)
-        if len(_executables) > _KEPT_BODIES:
-            _executables.popitem(last=False)
-    return known
+    return GpuExecutable(body)
 
 
 def evaluate(

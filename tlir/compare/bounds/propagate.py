@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 import numpy as np
 
 from tlir.backends.liveness import last_uses
-from tlir.backends.reference import EVALUATORS, SEVERAL, evaluate
-from tlir.backends.reference.control import REGION_EVALUATORS
-from tlir.backends.reference.invocation import Invocation
+from tlir.backends.reference import evaluate_node
 from tlir.compare.bounds import (
     arithmetic,
     complex_numbers,
@@ -33,6 +30,7 @@ from tlir.compare.bounds.intervals import FLOAT32, Interval, hull, nearest
 from tlir.compare.bounds.policy import Freedoms
 from tlir.compare.bounds.step import Step
 from tlir.ir.graph import Body, Node, Ref
+from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor
 
 _ONE = (
@@ -120,7 +118,7 @@ def _node(
     run: Callable[[Body, list[Enclosure]], list[Enclosure]],
 ) -> tuple[Enclosure, ...]:
     tensors = tuple(operand.tensor for operand in operands)
-    results = reference(node, tensors)
+    results = evaluate_node(node, tensors)
     step = Step(node, operands, results, freedoms, reasons, f"{place}{node.id}", fused, soft, fixed, run)
     made = (RULES[node.op](step),) if node.op in RULES else tuple(SEVERAL_RULES[node.op](step))
     return tuple(_also_rounded(enclosure, freedoms) for enclosure in made)
@@ -136,15 +134,6 @@ def _also_rounded(enclosure: Enclosure, freedoms: Freedoms) -> Enclosure:
     for stored in (FLOAT32, fmt):
         every = hull(every, Interval(nearest(stored, enclosure.lo), nearest(stored, enclosure.hi)))
     return Enclosure(enclosure.tensor, every.lo, every.hi, enclosure.tag)
-
-
-def reference(node: Node, operands: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """What the reference gives for the node."""
-    if node.op in REGION_EVALUATORS:
-        return tuple(REGION_EVALUATORS[node.op](node, operands, evaluate))
-    call = Invocation(node, operands)
-    words = SEVERAL[node.op](call) if node.op in SEVERAL else (EVALUATORS[node.op](call),)
-    return tuple(Tensor(type, np.asarray(w, order="C")) for type, w in zip(node.types, words, strict=True))
 
 
 def enclose(
@@ -188,12 +177,12 @@ def local(
     return tuple(enclosure.stored() for enclosure in enclosures) if recorded else enclosures
 
 
-@lru_cache(maxsize=64)
-def _fusable(body: _Identity) -> frozenset[int]:
+@remembered()
+def fusable(body: Body) -> frozenset[int]:
+    """The multiplications whose product goes into an addition, perhaps after being moved: those that may be fused."""
     reach: set[int] = set()
     adds: set[int] = set()
-    nodes = body.body.nodes
-    for node in reversed(nodes):
+    for node in reversed(body.nodes):
         uses = node.id in adds
         if node.op == "multiply" and uses:
             reach.add(node.id)
@@ -202,40 +191,18 @@ def _fusable(body: _Identity) -> frozenset[int]:
     return frozenset(reach)
 
 
-@lru_cache(maxsize=64)
-def _softened(body: _Identity) -> frozenset[int]:
+@remembered()
+def softened(body: Body) -> frozenset[int]:
+    """The conversions whose result an operation takes, perhaps after it has been moved: not only another conversion, or
+    whoever is given the outputs."""
     wanted: set[int] = set()
     found: set[int] = set()
-    for node in reversed(body.body.nodes):
+    for node in reversed(body.nodes):
         if node.op == "convert" and node.id in wanted:
             found.add(node.id)
         if node.op != "convert" and (node.op not in _MOVES or node.id in wanted):
             wanted.update(ref.node for ref in node.inputs)
     return frozenset(found)
-
-
-def softened(body: Body) -> frozenset[int]:
-    """The conversions whose result an operation takes, perhaps after it has been moved: not only another conversion, or
-    whoever is given the outputs."""
-    return _softened(_Identity(body))
-
-
-class _Identity:
-    """A body as a key: the same object, not an equal one."""
-
-    def __init__(self, body: Body) -> None:
-        self.body = body
-
-    def __hash__(self) -> int:
-        return id(self.body)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and other.body is self.body
-
-
-def fusable(body: Body) -> frozenset[int]:
-    """The multiplications whose product goes into an addition, perhaps after being moved: those that may be fused."""
-    return _fusable(_Identity(body))
 
 
 def constants(body: Body) -> frozenset[int]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tlir.compare.bounds import intervals as iv
 from tlir.compare.bounds.enclosure import NAN, UNSURE, Enclosure, Tags
-from tlir.compare.bounds.intervals import F64, Interval
+from tlir.compare.bounds.intervals import Interval
 from tlir.compare.bounds.step import Step, full_range
 from tlir.compare.bounds.sums import accumulator, reduced_tags, sum_terms
 
@@ -132,10 +132,6 @@ def _argument(greatest: bool) -> Rule:
         return step.enclosed(Interval(first, last), tag, sure | (first == last))
 
     return rule
-
-
-def ordered_tags(tag: Tags, order: F64) -> Tags:
-    return np.take_along_axis(tag, order.astype(np.intp), axis=0)
 
 
 RULES: dict[str, Rule] = {"reduce": _reduce, "argmax": _argument(True), "argmin": _argument(False)}

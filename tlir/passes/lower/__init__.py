@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.ops import linalg
+from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Launch, Program, Step
@@ -40,21 +40,11 @@ REASONS: dict[str, str] = {
 """Why an operation has no kernel and is left to the reference. Some nodes of other operations have none either:
 ``reason`` says why."""
 
-_KEPT = 64
-_programs: OrderedDict[int, tuple[Body, Program]] = OrderedDict()
 
-
+@remembered()
 def lower(body: Body) -> Program:
     """The program that computes what the body computes, word for word. The last few bodies are remembered."""
-    known = _programs.get(id(body))
-    if known is None:
-        known = (body, _lower(body))
-        _programs[id(body)] = known
-        if len(_programs) > _KEPT:
-            _programs.popitem(last=False)
-    else:
-        _programs.move_to_end(id(body))
-    return known[1]
+    return _lower(body)
 
 
 def reason(body: Body, node: Node) -> str | None:
