@@ -1,4 +1,4 @@
-"""Workloads on the cpu device beside JAX, PyTorch and NumPy, in alternation, in one process.
+"""Workloads on the cpu device beside JAX, PyTorch (eager and compiled), NumPy and ONNX Runtime, in alternation.
 
     python bench/graphs.py [--threads N] [--repeat N] [--quick] [WORKLOAD ...] [OUTPUT.md]
 
@@ -6,7 +6,8 @@ Every workload is written once per peer. tlir runs what ``capture/jax_capture.py
 order that is written there; the rows "fma" and "blocked" run the same graph after ``tlir reorder``. Medians of
 ``--repeat`` samples, each long enough to be measured, the peers taking turns; a ratio is the peer's time over tlir's,
 so that 1 is as fast and 2 twice as fast. Set the number of threads here, not in the environment: the peers read it when
-they are imported. Unset OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE for the comparison with NumPy.
+they are imported. A pause and a call that is not counted go before every sample, because the threads of the peer before
+go on spinning for some milliseconds. Unset OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE for the comparison with NumPy.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-sys.path.insert(0, str(ROOT / "capture"))
+sys.path[:0] = [str(ROOT / "capture"), str(ROOT / "bench")]
 import jax_capture  # noqa: E402
+import onnx_peer  # noqa: E402
 
 import tlir  # noqa: E402
 from tlir.backends.cpu.device import Executable  # noqa: E402
@@ -74,9 +76,11 @@ class Workload:
         torch: Any,
         numpy: Any,
         variants: dict[str, dict[str, Any]] | None = None,
+        compiled: Any = None,
     ) -> None:
         self.name, self.arguments, self.jax, self.torch, self.numpy = name, arguments, jax, torch, numpy
         self.variants = variants or {}
+        self.compiled = compiled  # a function that uses torch.compile itself; else the whole of `torch` is compiled
 
 
 def chain() -> Workload:
@@ -101,7 +105,16 @@ def recurrence() -> Workload:
             x = x * 0.9 + 0.1
         return x
 
-    return Workload("recurrence, 1000 steps of 1e5", [normal(100_000)], jax_function, torch_function, torch_function)
+    step = torch.compile(lambda x: x * 0.9 + 0.1)  # a thousand steps in one graph would take minutes to compile
+
+    def compiled(x: Any) -> Any:
+        for _ in range(1000):
+            x = step(x)
+        return x
+
+    arguments = [normal(100_000)]
+    name = "recurrence, 1000 steps of 1e5"
+    return Workload(name, arguments, jax_function, torch_function, torch_function, compiled=compiled)
 
 
 def gelu() -> Workload:
@@ -265,6 +278,8 @@ def measured(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(OPTIONS.repeat):
         for name, call in calls.items():
+            time.sleep(0.02)
+            call()
             start = time.perf_counter()
             for _ in range(counts[name]):
                 call()
@@ -272,7 +287,11 @@ def measured(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return {name: statistics.median(each) for name, each in samples.items()}
 
 
-def run(workload: Workload) -> list[str]:
+PEERS = ("jax", "torch", "torch.compile", "numpy", "onnxruntime")
+
+
+def run(key: str) -> list[str]:
+    workload = WORKLOADS[key]()
     graph = tlir.load(jax_capture.export(workload.jax, *workload.arguments, name="workload")).ir
     tensors = [Tensor.from_numpy(np.asarray(x)) for x in workload.arguments]
     executables = {"": Executable(graph.body)}
@@ -281,10 +300,15 @@ def run(workload: Workload) -> list[str]:
     on_jax = [jnp.asarray(x) for x in workload.arguments]
     on_torch = [torch.from_numpy(x) for x in workload.arguments]
     compiled = jax.jit(workload.jax)
+    torch_compiled = workload.compiled or torch.compile(workload.torch)
     calls: dict[str, Callable[[], Any]] = {
         "jax": lambda: compiled(*on_jax).block_until_ready(),
         "torch": lambda: workload.torch(*on_torch),
+        "torch.compile": lambda: torch_compiled(*on_torch),
     }
+    onnx_call = onnx_peer.caller(key, workload.arguments, OPTIONS.threads)
+    if onnx_call is not None:
+        calls["onnxruntime"] = onnx_call
     if workload.numpy is not None:
         calls["numpy"] = lambda: workload.numpy(*workload.arguments)
     for name, executable in executables.items():
@@ -293,9 +317,8 @@ def run(workload: Workload) -> list[str]:
         times = measured(calls)
     lines = []
     for name in executables:
-        key = f"tlir {name}".strip()
-        ours = times[key]
-        peers = [times[peer] / ours if peer in times else None for peer in ("jax", "torch", "numpy")]
+        ours = times[f"tlir {name}".strip()]
+        peers = [times[peer] / ours if peer in times else None for peer in PEERS]
         cells = ["–" if ratio is None else f"{ratio:.2f}" for ratio in peers]
         left = executables[name].statistics.reference
         note = f" ({len(left)} nodes on the reference)" if left else ""
@@ -311,16 +334,17 @@ def main() -> None:
     head = [
         f"## {OPTIONS.threads} thread{'s' if OPTIONS.threads > 1 else ''}",
         "",
-        f"jax {jax.__version__}, torch {torch.__version__}, numpy {np.__version__}, {platform.machine()}, "
+        f"jax {jax.__version__}, torch {torch.__version__}, numpy {np.__version__}, "
+        f"onnxruntime {onnx_peer.onnxruntime.__version__}, {platform.machine()}, "
         f"load average {os.getloadavg()[0]:.1f}. Ratios: the peer's time over tlir's.",
         "",
-        "| workload | tlir | jax | torch | numpy |",
-        "|---|---:|---:|---:|---:|",
+        f"| workload | tlir | {' | '.join(PEERS)} |",
+        "|---|---:" + "|---:" * len(PEERS) + "|",
     ]
     lines = []
     print("\n".join(head), flush=True)
     for name in names or WORKLOADS:
-        for line in run(WORKLOADS[name]()):
+        for line in run(name):
             lines.append(line)
             print(line, flush=True)
     if output is not None:
