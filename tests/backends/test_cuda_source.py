@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from lower_graphs import Builder, random_graph, random_tensor
 
 from tlir.backends.cuda import nvrtc
+from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.host import HostExecutable
-from tlir.backends.cuda.source import Source, module, source
+from tlir.backends.cuda.source import module, source
 from tlir.backends.reference import evaluate
 from tlir.ir.graph import Body
 from tlir.ir.tensor import Tensor

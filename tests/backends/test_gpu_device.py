@@ -14,7 +14,7 @@ from lower_graphs import Builder, random_graph, random_tensor
 
 from tlir.backends import run
 from tlir.backends.cuda import device, host
-from tlir.backends.cuda.source import Source
+from tlir.backends.cuda.function import Source
 from tlir.backends.reference import evaluate
 from tlir.errors import UnsupportedError
 from tlir.ir.graph import Graph
@@ -63,7 +63,7 @@ class Module:
         def launch(grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
             total, *arrays = arguments
             assert all(isinstance(array, Array) for array in arrays)
-            function(min(grid[0], 2), block[0], int(total), *(array.ctypes.data for array in arrays))
+            assert function(min(grid[0], 2), block[0], False, int(total), *(array.ctypes.data for array in arrays))
 
         return launch
 

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from tlir.backends.cpu.device import Executable, Statistics, require_plain, written
+from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.nvrtc import FLAGS
-from tlir.backends.cuda.source import BLOCK, Source, module, source
+from tlir.backends.cuda.source import module, source
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate_node
 from tlir.errors import UnsupportedError
@@ -90,8 +91,11 @@ class GpuExecutable(Executable):
         }
         values.update(self._constants)
         for number, step in enumerate(self.program.steps):
-            if isinstance(step, Launch):
+            if number in self._kept:
+                values |= self._kept[number]
+            elif isinstance(step, Launch):
                 self._on_gpu(number, step, values, statistics)
+                self.keep(number, step, values)
             elif isinstance(step, Fallback):
                 node = self.body.nodes[step.node]
                 results = evaluate_node(node, tuple(self._fetched(ref, values, statistics) for ref in node.inputs))
@@ -128,10 +132,10 @@ class GpuExecutable(Executable):
         total = kernel.source.total
         if not total:
             return True
-        blocks = min(-(-total // BLOCK), self._processors * BLOCKS_PER_PROCESSOR)
+        blocks = kernel.source.blocks(self._processors * BLOCKS_PER_PROCESSOR)
         undecided = self.cupy.zeros(1, np.uint32)
-        scratch = self.cupy.empty(max(kernel.source.scratch * blocks * BLOCK, 1), np.uint8)
-        kernel.function((blocks,), (BLOCK,), (np.uint64(total), undecided, scratch, *arrays))
+        scratch = self.cupy.empty(max(kernel.source.scratch_bytes(blocks), 1), np.uint8)
+        kernel.function((blocks,), (kernel.source.threads,), (np.uint64(total), undecided, scratch, *arrays))
         return int(undecided.get()[0]) == 0
 
     def _sent(self, tensor: Tensor, statistics: Statistics) -> Any:

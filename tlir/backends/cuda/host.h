@@ -1,13 +1,92 @@
-// CUDA's built-ins for a host compiler: the threads of a launch run one after the other.
+// CUDA's built-ins for a host compiler. The threads of a block take turns: each runs until it waits for others.
 #define TL_HOST
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #define __global__
 #define __restrict__ __restrict
+#define __align__(n) __attribute__((aligned(n)))
+// one block runs at a time
+#define __shared__ static
 struct tl_dim3 { unsigned x, y, z; };
-static thread_local tl_dim3 blockIdx, blockDim, threadIdx, gridDim;
+static tl_dim3 blockIdx, blockDim, threadIdx, gridDim;
+
+// A thread of the block: a stack of its own, and what it waits for.
+enum tl_state { TL_READY, TL_AT_WARP, TL_AT_BLOCK, TL_DONE };
+struct tl_thread { ucontext_t context; tl_state state; uint64_t slot; };
+enum { TL_THREADS = 1024, TL_STACK = 1 << 17 };
+static tl_thread tl_block[TL_THREADS];
+static ucontext_t tl_scheduler;
+static void (*tl_body)(void);
+static bool tl_failed;
+
+static inline void tl_wait(tl_state what) {
+  tl_thread *me = &tl_block[threadIdx.x];
+  me->state = what;
+  swapcontext(&me->context, &tl_scheduler);
+}
+static inline void __syncthreads(void) { tl_wait(TL_AT_BLOCK); }
+static inline void __syncwarp(void) { tl_wait(TL_AT_WARP); }
+static inline uint64_t tl_exchange(uint64_t word, unsigned mask) {
+  tl_block[threadIdx.x].slot = word;
+  __syncwarp();
+  uint64_t other = tl_block[threadIdx.x ^ mask].slot;
+  __syncwarp();
+  return other;
+}
+static inline uint32_t __shfl_xor_sync(unsigned, uint32_t x, int mask) { return (uint32_t)tl_exchange(x, (unsigned)mask); }
+static inline uint64_t __shfl_xor_sync(unsigned, uint64_t x, int mask) { return tl_exchange(x, (unsigned)mask); }
+
+// Threads that wait in ``first`` to ``end`` go on where all of them that are not done have come to the same place.
+static bool tl_release(unsigned first, unsigned end, tl_state what) {
+  unsigned waiting = 0, alive = 0;
+  for (unsigned t = first; t < end; ++t) {
+    waiting += tl_block[t].state == what;
+    alive += tl_block[t].state != TL_DONE;
+  }
+  if (!waiting || waiting != alive) return false;
+  for (unsigned t = first; t < end; ++t)
+    if (tl_block[t].state == what) tl_block[t].state = TL_READY;
+  return true;
+}
+
+static void tl_enter(void) {
+  tl_body();
+  tl_block[threadIdx.x].state = TL_DONE;
+}
+
+// Runs a block whose threads wait for each other, in ascending order of the threads or in descending order: words that
+// depend on it have a barrier missing. False where threads wait for what never comes.
+static bool tl_run_block(unsigned size, bool descending) {
+  static char *stacks = (char *)malloc((size_t)TL_THREADS * TL_STACK);
+  for (unsigned t = 0; t < size; ++t) {
+    tl_thread *thread = &tl_block[t];
+    getcontext(&thread->context);
+    thread->context.uc_stack.ss_sp = stacks + (size_t)t * TL_STACK;
+    thread->context.uc_stack.ss_size = TL_STACK;
+    thread->context.uc_link = &tl_scheduler;
+    thread->state = TL_READY;
+    makecontext(&thread->context, tl_enter, 0);
+  }
+  for (;;) {
+    for (unsigned k = 0; k < size; ++k) {
+      unsigned t = descending ? size - 1 - k : k;
+      if (tl_block[t].state != TL_READY) continue;
+      threadIdx.x = t;
+      swapcontext(&tl_scheduler, &tl_block[t].context);
+    }
+    bool released = false, done = true;
+    for (unsigned first = 0; first < size; first += 32)
+      released |= tl_release(first, first + 32 < size ? first + 32 : size, TL_AT_WARP);
+    released |= tl_release(0, size, TL_AT_BLOCK);
+    for (unsigned t = 0; t < size; ++t) done &= tl_block[t].state == TL_DONE;
+    if (done) return true;
+    if (!released) return false;
+  }
+}
 
 // Compiled without contraction, so that each is one rounding.
 static inline float __fadd_rn(float x, float y) { return x + y; }

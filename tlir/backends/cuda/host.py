@@ -1,6 +1,7 @@
 """The CUDA source built by a host compiler: the same statements, so the same words, without a GPU.
 
-The grid and block loops run one thread after the other, so it is slow and serves as a check of the source.
+The grid and block loops run one thread after the other, so it is slow and serves as a check of the source. Threads that
+wait for each other (barriers, exchanges between the lanes of a warp) have stacks of their own and take turns.
 """
 
 from __future__ import annotations
@@ -19,18 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.backends.cpu.device import Call, Executable
-from tlir.backends.cuda.source import Source, host_header, module, source
+from tlir.backends.cuda.function import Source
+from tlir.backends.cuda.source import host_header, module, source
 from tlir.ir.graph import Body
 from tlir.kernel.ir import Kernel, Launch
 
-FLAGS = ("-O1", "-std=c++17", "-ffp-contract=off", "-fno-fast-math", "-fPIC", "-shared", "-w")
+FLAGS = ("-O1", "-std=c++17", "-ffp-contract=off", "-fno-fast-math", "-fno-strict-aliasing", "-fPIC", "-shared", "-w")
 """No contraction: every operation of the source is one rounding."""
 
-GRID, BLOCK = 3, 32
+GRID = 3
+"""Blocks of a launch: with more work than that every block takes several turns."""
 
 
 class UndecidedError(RuntimeError):
     """An elementary function's rounding was not decided by the kernels."""
+
+
+class BarrierError(RuntimeError):
+    """Threads of a block wait for others that never come to the same barrier."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +45,15 @@ class HostKernel:
     source: Source
     function: Any
 
-    def run(self, arrays: Sequence[NDArray[Any]]) -> None:
-        """Runs the launch on contiguous arrays of words."""
+    def run(self, arrays: Sequence[NDArray[Any]], descending: bool = False) -> None:
+        """Runs the launch on contiguous arrays of words, the threads of a block in one order or the other."""
+        blocks = self.source.blocks(GRID)
         undecided = np.zeros(1, np.uint32)
-        scratch = np.empty(self.source.scratch * GRID * BLOCK + 16, np.uint8)
-        pointers = [array.ctypes.data for array in arrays]
-        self.function(GRID, BLOCK, self.source.total, undecided.ctypes.data, scratch.ctypes.data, *pointers)
+        scratch = np.empty(self.source.scratch_bytes(blocks) + 16, np.uint8)
+        pointers = [undecided.ctypes.data, scratch.ctypes.data + -scratch.ctypes.data % 16]
+        pointers += [array.ctypes.data for array in arrays]
+        if not self.function(blocks, self.source.threads, descending, self.source.total, *pointers):
+            raise BarrierError(self.source.name)
         if undecided[0]:
             raise UndecidedError(self.source.name)
 
@@ -67,31 +77,46 @@ def build(sources: Sequence[Source], compiler: str = "g++") -> dict[str, HostKer
 
 def _function(library: ctypes.CDLL, kernel: Source) -> Any:
     function = getattr(library, f"launch_{kernel.name}")
-    function.argtypes = [ctypes.c_uint64] * 3 + [ctypes.c_void_p] * (len(kernel.parameters) - 1)
-    function.restype = None
+    numbers = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_bool, ctypes.c_uint64]
+    function.argtypes = numbers + [ctypes.c_void_p] * (len(kernel.parameters) - 1)
+    function.restype = ctypes.c_bool
     return function
 
 
-def _driver(kernel_source: Source) -> str:
-    """A loop over blocks and threads around the kernel's function."""
-    names = ", ".join(parameter.split()[-1] for parameter in kernel_source.parameters)
-    parameters = ", ".join(kernel_source.parameters)
+def _driver(kernel: Source) -> str:
+    """A loop over blocks and threads around the kernel's function; false where threads wait for ever."""
+    name, parameters = kernel.name, [parameter.rsplit(" ", 1) for parameter in kernel.parameters]
+    fields = " ".join(f"{kind.removesuffix('__restrict__')} {own};" for kind, own in parameters)
+    arguments = ", ".join(f"arguments_{name}.{own}" for _, own in parameters)
+    if kernel.barriers:
+        threads = "    if (!tl_run_block((unsigned)size, descending)) return false;\n"
+    else:
+        threads = (
+            "    for (unsigned thread = 0; thread < size; ++thread) {\n"
+            "      threadIdx = {descending ? (unsigned)size - 1 - thread : thread, 0, 0};\n"
+            "      tl_body();\n    }\n"
+        )
     return (
-        f'extern "C" void launch_{kernel_source.name}(uint64_t blocks, uint64_t size, {parameters}) {{\n'
+        f"static struct {{ {fields} }} arguments_{name};\n"
+        f"static void body_{name}() {{ {name}({arguments}); }}\n"
+        f'extern "C" bool launch_{name}(uint64_t blocks, uint64_t size, bool descending, '
+        f"{', '.join(kernel.parameters)}) {{\n"
+        f"  arguments_{name} = {{{', '.join(own for _, own in parameters)}}};\n"
+        f"  tl_body = body_{name};\n"
         "  gridDim = {(unsigned)blocks, 1, 1}; blockDim = {(unsigned)size, 1, 1};\n"
-        "  for (unsigned block = 0; block < blocks; ++block)\n"
-        "    for (unsigned thread = 0; thread < size; ++thread) {\n"
-        "      blockIdx = {block, 0, 0}; threadIdx = {thread, 0, 0};\n"
-        f"      {kernel_source.name}({names});\n"
-        "    }\n}\n"
+        "  for (unsigned block = 0; block < blocks; ++block) {\n"
+        "    blockIdx = {block, 0, 0};\n"
+        f"{threads}"
+        "  }\n  return true;\n}\n"
     )
 
 
 class HostExecutable(Executable):
     """A body run by the host build of its CUDA source."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, descending: bool = False) -> None:
         super().__init__(body)
+        self.descending = descending
         self._sources = {id(s.kernel): source(s.kernel) for s in self.program.steps if isinstance(s, Launch)}
         self._built = build([made for made in self._sources.values() if isinstance(made, Source)])
 
@@ -101,4 +126,4 @@ class HostExecutable(Executable):
 
     def execute(self, call: Call, arrays: Sequence[NDArray[Any]]) -> None:
         if call.compiled.source.total:
-            call.compiled.run(arrays)
+            call.compiled.run(arrays, self.descending)

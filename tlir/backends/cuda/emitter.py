@@ -1,0 +1,214 @@
+"""Statements of a kernel as C++: what differs from their emission for the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import Any
+
+from llvmlite import ir
+
+from tlir.backends.cpu import elementary
+from tlir.backends.cpu.lanes import I32, I64, LaneMachine
+from tlir.backends.cpu.memory import Addresses, Offset
+from tlir.backends.cpu.nest import Emitter, Ends
+from tlir.backends.cpu.space import Nest
+from tlir.backends.cpu.values import FLOAT32, Item, Lanes, carrier, word_type
+from tlir.backends.cuda.builder import Builder, Text, expression
+from tlir.floatlib.elementary.double import functions as elementary_double
+from tlir.floatlib.elementary.double import loop as elementary_double_loop
+from tlir.floatlib.soft.machine import Real, Word
+from tlir.ir.types import DType
+from tlir.kernel.index import Index, Quotient, Remainder, Variable
+from tlir.kernel.ir import Block, Branch, Buffer, Kernel, Statement, Value
+
+
+class CudaMachine(LaneMachine):
+    """The machine of the software kernels, in C++."""
+
+    def __init__(self, builder: Builder, bits: int, lanes: int) -> None:
+        super().__init__(builder, bits, lanes)
+        self.has_fma = True
+
+    def multiply_wide(self, x: Word, y: Word) -> tuple[Word, Word]:
+        if self.bits == 32:
+            return super().multiply_wide(x, y)
+        return self.multiply(x, y), self.builder.define(self.type, f"tl_high_product({expression(x)}, {expression(y)})")
+
+    def _funnel(self, name: str, high: Word, low: Word, count: Word) -> Word:
+        return self.builder.intrinsic(name, self.type, [high, low, count])
+
+    def leading_zeros(self, x: Word) -> Word:
+        return self.builder.intrinsic("llvm.ctlz", self.type, [x])
+
+    def _real_call(self, name: str, *arguments: Real) -> Real:
+        return self.builder.intrinsic(name, self.real, list(arguments))
+
+    def table(self, values: tuple[float, ...] | tuple[int, ...], index: Word) -> Real | Word:
+        element = self.real if isinstance(values[0], float) else self.element
+        return self.builder.table(values, index, element)
+
+
+class CudaLanes(Lanes):
+    def __init__(self, builder: Builder) -> None:
+        super().__init__(builder, 1, CudaMachine)
+        self.settle = self._settle
+
+    def call(self, name: str, result: Any, *arguments: Any) -> Any:
+        return self.builder.intrinsic(name, result, list(arguments))
+
+    def _settle(self, op: str, dtype: DType, items: tuple[Item, ...], word: Any, left: Any) -> Item:
+        """Evaluates once more, by a kernel of double-double numbers, where there is one for the format."""
+        b = self.builder
+        result = b.variable(word.type, expression(word))
+        with b.if_then(left), self.scope():
+            kernel = _wider(op, dtype)
+            if kernel is None:
+                b.line("atomicOr(undecided, 1u);")
+            else:
+                machine = self.machine(kernel.bits)
+                found = kernel(machine, *(self.uint(item, kernel.bits) for item in items))
+                mark = machine.and_(found.flags, machine.constant(elementary.UNDECIDED))
+                with b.if_then(b.not_(machine.equal(mark, machine.constant(0)))):
+                    b.line("atomicOr(undecided, 1u);")
+                b.assign(result, self.bits(self.from_uint(dtype, found.word)))
+        return self.word(dtype, result)
+
+
+def _wider(op: str, dtype: DType) -> Any:
+    if dtype.float_format == FLOAT32 and op in elementary_double.NAMES:
+        return elementary_double_loop.loop(op, FLOAT32)
+    return None
+
+
+class CudaAddresses(Addresses):
+    def _divided(self, atom: Quotient | Remainder) -> Offset:
+        b, x = self.builder, self.offset(atom.dividend).scalar
+        shift = max(0, -(atom.dividend.least // atom.divisor))
+        if shift:
+            x = b.add(x, ir.Constant(I64, shift * atom.divisor))
+        whole = isinstance(atom, Quotient)
+        result = divided(b, x, atom.divisor, whole, atom.dividend.greatest + shift * atom.divisor)
+        return Offset(b.sub(result, ir.Constant(I64, shift)) if whole and shift else result)
+
+    def _load_scalar(self, start: Any, dtype: DType, scalar: Any, mask: Any, rest: Item | None) -> Item:
+        if mask is None:
+            return super()._load_scalar(start, dtype, scalar, None, None)
+        b, limbs = self.builder, dtype.limbs
+        assert rest is not None
+        kind = word_type(dtype)
+        words = [b.zext(word, kind) if dtype.is_bool else word for word in self.lanes.limbs(rest)]
+        merged = [b.variable(kind, expression(word)) for word in words]
+        with b.if_then(mask):
+            for k, variable in enumerate(merged):
+                b.assign(variable, b.load(self._element(start, scalar, limbs, k)))
+        return self._item(dtype, list(merged), self.lanes)
+
+
+class CudaEmitter(Emitter):
+    """Emits a kernel's statements as C++, with loops and branches as such."""
+
+    spread: frozenset[Buffer] = frozenset()
+    """Local buffers of which one thread's elements lie ``threads`` apart."""
+
+    def _lanes(self, count: int) -> Lanes:
+        lanes: Lanes = self.__dict__.setdefault("_one", CudaLanes(self.builder))
+        return lanes
+
+    def _addresses(self) -> Addresses:
+        return CudaAddresses(self.wide, None, self._for_index)
+
+    def _place(self, buffer: Buffer, index: Index) -> tuple[Any, Offset]:
+        start, offset = super()._place(buffer, index)
+        if buffer in self.spread:
+            offset = Offset(self.builder.mul(offset.scalar, Text(I64, "threads")))
+        return start, offset
+
+    def within(self, counters: dict[Variable, Any]) -> None:
+        """Where the statements that follow are in the kernel's loops."""
+        self.addresses.counters |= counters
+
+    def value(self, dtype: DType, parts: list[Any]) -> Item:
+        """The item of what ``parts`` gave."""
+        return self.wide.words(dtype, parts) if carrier(dtype) is None else self.wide.number(dtype, parts[0])
+
+    def parts(self, item: Item) -> list[Any]:
+        """What of an item is kept in variables or shared memory: the number of a carrier, or the words."""
+        return self.wide.limbs(item) if carrier(item.dtype) is None else [self.wide.real(item)]
+
+    def _branch(self, statement: Branch) -> None:
+        b = self.builder
+        arms = ((statement.then, "if"), (statement.otherwise, "else"))
+        results: list[list[Text]] = []
+        for result in statement.results:
+            dummy = self._parts(result, self.narrow.literal(result.dtype, 0))
+            results.append([b.variable(part.type, expression(part)) for part in dummy])
+        condition = expression(self.narrow.bits(self.items[statement.condition.number]))
+        for block, word in arms:
+            with b.braces(f"if ({condition})" if word == "if" else "else"), self.narrow.scope():
+                self.block(block)
+                for result, value, variables in zip(statement.results, block.results, results, strict=True):
+                    for variable, part in zip(variables, self._parts(result, self.item(value)), strict=True):
+                        b.assign(variable, part)
+        for result, variables in zip(statement.results, results, strict=True):
+            self.items[result.number] = self._from_parts(result, list(variables))
+
+    @contextmanager
+    def _steps(
+        self, variable: Variable, first: Any, count: int, starts: list[list[Any]]
+    ) -> Iterator[tuple[list[list[Any]], Ends]]:
+        b, loop = self.builder, Ends(starts)
+        if count == 1:
+            self.addresses.counters[variable] = first
+            yield starts, loop
+            return
+        carried = [[b.variable(part.type, expression(part)) for part in parts] for parts in starts]
+        counter = b.name()
+        with b.braces(f"for (uint64_t {counter} = 0; {counter} < {count}ull; ++{counter})"), self.narrow.scope():
+            self.addresses.counters[variable] = b.add(first, Text(I64, counter))
+            # inside a step the carried values keep their old values until its end
+            current = [[b.define(part.type, expression(part)) for part in parts] for parts in carried]
+            yield current, loop
+            ends = [[b.define(part.type, expression(part)) for part in parts] for parts in loop.ends]
+            for variables, parts in zip(carried, ends, strict=True):
+                for carried_one, part in zip(variables, parts, strict=True):
+                    b.assign(carried_one, part)
+        loop.ends = [list(variables) for variables in carried]
+
+
+def emitter_of(
+    builder: Builder, kernel: Kernel, starts: dict[Buffer, Any], kind: type[CudaEmitter] = CudaEmitter
+) -> Any:
+    """An emitter for statements of a kernel."""
+    return kind(builder, Nest(kernel, kernel.space, None, 1), starts)
+
+
+def part_of(kernel: Kernel, statements: Sequence[Statement], results: tuple[Value, ...] = ()) -> Kernel:
+    """A kernel of some of a kernel's statements."""
+    return Kernel(kernel.name, kernel.buffers, kernel.space, Block(tuple(statements), results))
+
+
+def divided(builder: Builder, x: Any, divisor: int, whole: bool, greatest: int) -> Any:
+    """The quotient or remainder of a number from 0 to ``greatest``, by 32-bit division where that holds it: the GPU
+    takes several times as long for one of 64 bits."""
+    small = greatest < 1 << 32
+    kind = I32 if small else I64
+    x = builder.trunc(x, I32) if small else x
+    result = (builder.udiv if whole else builder.urem)(x, ir.Constant(kind, divisor))
+    return builder.zext(result, I64) if small else result
+
+
+def counted(builder: Builder, variables: Sequence[Variable], position: Any) -> dict[Variable, Any]:
+    """The variables' values at a row-major position."""
+    counters: dict[Variable, Any] = {}
+    size = prod(v.extent for v in variables)
+    for k in reversed(range(len(variables))):
+        extent = variables[k].extent
+        if k == 0:
+            counters[variables[k]] = position
+        else:
+            counters[variables[k]] = divided(builder, position, extent, False, size - 1)
+            position = divided(builder, position, extent, True, size - 1)
+            size //= extent
+    return counters
