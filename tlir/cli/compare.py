@@ -109,12 +109,11 @@ def command(
             table=accuracy,
             observe=lambda node: progress.advance(),
         )
-        details.look(file, graph, report)
-        return report
+        return details.look(file, graph, report)
 
     def show(output: Output, outcome: Outcome[CompareReport]) -> None:
         _show(output, outcome)
-        details.show(output, outcome.file)
+        details.show(output, outcome.report)
 
     debug = bool(ctx.find_root().params.get("debug"))
     with Progress("comparing", len(files), output) as progress:
@@ -296,3 +295,17 @@ def _cases(outcome: Outcome[CompareReport]) -> Iterator[Case]:
             pointer = f"/samples/{found.sample}/outputs/{found.position}"
             remarks.append(Remark("error", "mismatch", message, None, found.node, pointer, found.source))
         yield Case(outcome.file, name, "passed" if found.ok else "failed", covered, tuple(remarks))
+    for location in outcome.report.locations:
+        suspect = location.suspect
+        if suspect is None:
+            continue
+        name = f"node {suspect.label}" + (f" of sample {location.sample}" if several else "")
+        worst = suspect.local.worst[0]
+        bound = suspect.local.bounds[0]
+        place = f"at {index_text(worst)} " if worst.index else ""
+        message = f"{place}recorded {worst.expected}, its recorded operands give {worst.got}, "
+        message += f"permitted is {' '.join(bound.low)} to {' '.join(bound.high)}"
+        pointer = f"/nodes/{suspect.ref.node}"
+        remark = Remark("error", "suspect", message, None, suspect.label, pointer, suspect.source)
+        covered = f"{suspect.local.count} elements, {suspect.local.failing} not permitted"
+        yield Case(outcome.file, name, "failed", covered, (remark,))

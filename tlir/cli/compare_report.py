@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ if TYPE_CHECKING:
     from tlir.cli.console import Output
     from tlir.cli.outcome import Outcome
     from tlir.compare import CompareReport, OutputComparison
-    from tlir.compare.locate import Location
     from tlir.ir.graph import Graph
 
 WIDTH = 40
@@ -24,32 +24,29 @@ class Details:
     def __init__(self, page: str | None, policy: str | None, table: Path | None) -> None:
         self.page, self.policy, self.table = page, policy, table
         self._graphs: dict[str, Graph] = {}
-        self._locations: dict[str, tuple[Location, ...]] = {}
         self._outcomes: dict[str, Outcome[CompareReport]] = {}
 
-    def look(self, file: str, graph: Graph, report: CompareReport) -> None:
-        """Look into the traces of an artifact."""
-        from tlir.compare.locate import locate
+    def look(self, file: str, graph: Graph, report: CompareReport) -> CompareReport:
+        """The report with what the traces of the artifact show, where they are to be looked into and have not been."""
+        from tlir.compare.locate import located
 
         if self.page is not None:
             self._graphs[file] = graph
-        if report.ok and self.page is None:
-            return
-        failing = {found.sample for found in report.outputs if not found.ok}
-        self._locations[file] = tuple(
-            locate(graph, sample=k, policy=self.policy or "frontend", table=self.table)
-            for k, sample in enumerate(graph.samples)
-            if sample.trace and (k in failing or self.page is not None)
-        )
+        if report.locations or (report.ok and self.page is None):
+            return report
+        failing = None if self.page is not None else {found.sample for found in report.outputs if not found.ok}
+        return replace(report, locations=located(graph, self.policy or "frontend", self.table, failing))
 
-    def show(self, output: Output, file: str) -> None:
-        """The suspect of an artifact that was looked into, with its source line."""
+    def show(self, output: Output, report: CompareReport | None) -> None:
+        """The suspect of an artifact whose trace was looked into, with its source line."""
         from tlir.cli.locate import show_suspect
 
-        for location in self._locations.get(file, ()):
+        locations = report.locations if report is not None else ()
+        for location in locations:
             if location.suspect is not None:
                 show_suspect(output, location)
                 return
+        if locations and report is not None and not report.ok:
             output.line(
                 ("no suspect: ", "label"), "every node gives what is permitted for its recorded operands", indent=2
             )
@@ -71,7 +68,7 @@ class Details:
                 outcome.status,
                 self._graphs.get(outcome.file),
                 outcome.report,
-                self._locations.get(outcome.file, ()),
+                outcome.report.locations if outcome.report is not None else (),
                 "\n".join(outcome.error.lines()) if outcome.error is not None else "",
             )
             for outcome in self._outcomes.values()

@@ -85,7 +85,8 @@ def compare(
     With ``tolerance="auto"`` an element passes if rigorous bounds explain it: the report is an ``AutoReport``, see
     ``tlir.compare.auto``. ``policy`` names what executions are permitted ("frontend" unless given) and ``table``
     replaces the table of the accuracy of elementary functions; ``rtol`` and ``ulps`` then say what elements have to
-    satisfy that the bounds leave undecided.
+    satisfy that the bounds leave undecided. Samples with a trace are also compared node by node (``locate``): a node
+    that is none of what its recorded operands permit is a bug, and where it is stands in the report's ``locations``.
 
     ``evaluate`` replaces the run on ``device``; ``observe`` is called after each node that bounds have passed.
 
@@ -118,7 +119,7 @@ def compare(
 
         chosen = policy or "frontend"
         run_there = None if device == "reference" and not given else evaluate
-        return compare_auto(
+        report = compare_auto(
             graph,
             policy=chosen,
             table=table,
@@ -127,8 +128,13 @@ def compare(
             device=device,
             run=run_there,
             reproduce=reproduced,
-            observe=None if observe is None else lambda node, _: observe(node),
+            progress=observe,
         )
+        if not any(sample.trace for sample in graph.samples):
+            return report
+        from tlir.compare.locate import located
+
+        return replace(report, locations=located(graph, chosen, table))
     names = output_names(graph)
     outputs: list[OutputComparison] = []
     evaluated, factors = (graph, []) if rule.words else with_factors(graph)

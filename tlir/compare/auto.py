@@ -45,8 +45,6 @@ Mask = NDArray[np.bool_]
 Reproduce = Callable[[Graph, Sample, Freedoms], Mapping[int, str]]
 """Looks for declared choices that give the frontend's every word: position of an output -> the choice in words."""
 
-Observe = Callable[[Node, tuple[Enclosure, ...]], None]
-
 
 @dataclass(frozen=True)
 class Bound:
@@ -102,13 +100,21 @@ class AutoOutput(OutputComparison):
 
 @dataclass(frozen=True)
 class AutoReport(CompareReport):
-    """The comparison of one graph by bounds. ``ok``: nothing is a bug, and what is undecided meets the rule."""
+    """The comparison of one graph by bounds. ``ok``: nothing is a bug, and what is undecided meets the rule. Where a
+    trace is looked into, a node that is none of what its recorded operands permit is a bug too, whatever the outputs'
+    enclosures leave room for."""
 
     freedoms: Freedoms | None = None
 
     @property
+    def ok(self) -> bool:
+        return super().ok and all(location.ok for location in self.locations)
+
+    @property
     def verdict(self) -> str:
-        """The worst verdict of any output."""
+        """The worst verdict of any output; "bug" where a trace has a suspect."""
+        if not all(location.ok for location in self.locations):
+            return "bug"
         found = {output.verdict for output in self.outputs if isinstance(output, AutoOutput)}
         return next((verdict for verdict in reversed(VERDICTS) if verdict in found), "identical")
 
@@ -144,12 +150,12 @@ def compare_auto(
     device: str = "reference",
     run: Callable[[Graph, Sequence[Tensor]], Sequence[Tensor]] | None = None,
     reproduce: Reproduce | None = None,
-    observe: Observe | None = None,
+    progress: Callable[[Node], None] | None = None,
 ) -> AutoReport:
     """Judge every output of every sample of a graph that has samples and outputs.
 
     ``table`` replaces the table of accuracies. ``run`` gives the values that are compared, by default the reference's.
-    ``observe`` is called after each node with its enclosures. Raises what ``resolve`` and the reference raise.
+    ``progress`` is called after each node. Raises what ``resolve`` and the reference raise.
     """
     freedoms = resolve(policy, graph.producer, table)
     rule = fallback_rule(rtol, ulps)
@@ -158,7 +164,7 @@ def compare_auto(
     freedom = {place: each.freedom for each in factors for place in each.positions}
     names = output_names(graph)
     for k, sample in enumerate(graph.samples):
-        wide, reasons = enclose(evaluated.body, sample.inputs, freedoms, observe)
+        wide, reasons = enclose(evaluated.body, sample.inputs, freedoms, progress=progress)
         got = [enclosure.tensor for enclosure in wide] if run is None else run(evaluated, sample.inputs)
         got = aligned(factors, sample.outputs, list(got))
         same = all(np.array_equal(a.words, b.words) for a, b in zip(sample.outputs, got, strict=True))

@@ -8,7 +8,7 @@ cannot be explained by anything before it, so the first such node is the suspect
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,16 @@ class Location:
     def ok(self) -> bool:
         return self.suspect is None
 
+    def summary(self) -> dict[str, Any]:
+        """The suspect with its operands, and the ledger, as JSON; without the other nodes."""
+        return {
+            "sample": self.sample,
+            "recorded": len(self.nodes),
+            "suspect": None if self.suspect is None else self.suspect.to_json(),
+            "operands": [operand.to_json() for operand in self.operands],
+            "ledger": [entry.to_json() for entry in self.ledger],
+        }
+
     def to_json(self) -> dict[str, Any]:
         return {
             "sample": self.sample,
@@ -201,6 +211,17 @@ def locate(
     suspect = next((found for found in nodes if found.verdict == "bug"), None)
     elements = () if suspect is None else tuple(_operands(body, suspect, frontend))
     return Location(sample, tuple(nodes), ledger.entries(), suspect, elements, tuple(missing), freedoms)
+
+
+def located(
+    graph: Graph, policy: str = DEFAULT_POLICY, table: Path | None = None, samples: Collection[int] | None = None
+) -> tuple[Location, ...]:
+    """What the traces of a graph show: one location for each sample that has a trace, of ``samples`` if given."""
+    return tuple(
+        locate(graph, sample=k, policy=policy, table=table)
+        for k, sample in enumerate(graph.samples)
+        if sample.trace and (samples is None or k in samples)
+    )
 
 
 class _Enclosed:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tlir.compare.rule import Rule
 from tlir.errors import Source
 from tlir.floatlib.value import Value
 from tlir.ir.graph import Producer
 from tlir.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from tlir.compare.locate import Location
 
 
 @dataclass(frozen=True)
@@ -115,13 +118,15 @@ class OutputComparison:
 
 @dataclass(frozen=True)
 class CompareReport:
-    """The comparison of one graph: every output of every sample, the rule, the device, and who recorded the outputs."""
+    """The comparison of one graph: every output of every sample, the rule, the device, and who recorded the outputs.
+    ``locations`` are what the traces show of the samples that were looked into."""
 
     outputs: tuple[OutputComparison, ...]
     rule: Rule
     device: str
     samples: int
     producer: Producer | None = None
+    locations: tuple[Location, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -148,4 +153,6 @@ class CompareReport:
                 "version": self.producer.frontend_version,
                 "outputs": self.producer.outputs,
             }
+        if self.locations:
+            parts["located"] = [location.summary() for location in self.locations]
         return parts
