@@ -17,27 +17,33 @@ from math import prod
 from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.nest import unsupported
 from tlir.backends.cpu.space import Nest
+from tlir.backends.cuda import tiles
 from tlir.backends.cuda.builder import Builder, Text
 from tlir.backends.cuda.emitter import counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointers, spread_locals
 from tlir.ir.graph import Graph
 from tlir.kernel.ir import Kernel, Launch
 from tlir.kernel.joining import join_variables
+from tlir.kernel.patterns import as_contraction
 from tlir.passes.lower import lower
 
 
 def source(kernel: Kernel) -> Source | str:
     """The kernel's C++, or why it has none."""
+    total = prod(v.extent for v in kernel.space)
     kernel = join_variables(kernel)
     reason = unsupported(Nest(kernel, kernel.space, None, 1))
     if reason is not None:
         return reason
-    return plain(kernel)
+    contraction = as_contraction(kernel) if total else None
+    if contraction is not None and tiles.suits(contraction):
+        return tiles.tiled(contraction)
+    return plain(kernel, total)
 
 
-def plain(kernel: Kernel) -> Source:
+def plain(kernel: Kernel, total: int) -> Source:
     """One iteration of the space for a thread."""
-    builder, starts, total = Builder(), pointers(kernel), prod(v.extent for v in kernel.space)
+    builder, starts = Builder(), pointers(kernel)
     spread, used = spread_locals(builder, kernel, starts)
     with builder.braces("for (uint64_t at = thread; at < total; at += threads)"):
         emitter = emitter_of(builder, kernel, starts)
