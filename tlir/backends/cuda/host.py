@@ -11,7 +11,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,12 +112,12 @@ def _driver(kernel: Source) -> str:
 
 
 class HostExecutable(Executable):
-    """A body run by the host build of its CUDA source."""
+    """A body run by the host build of its CUDA source, or of what ``make`` makes of its kernels."""
 
-    def __init__(self, body: Body, descending: bool = False) -> None:
+    def __init__(self, body: Body, descending: bool = False, make: Callable[[Kernel], Source | str] = source) -> None:
         super().__init__(body)
         self.descending = descending
-        self._sources = {id(s.kernel): source(s.kernel) for s in self.program.steps if isinstance(s, Launch)}
+        self._sources = {id(s.kernel): make(s.kernel) for s in self.program.steps if isinstance(s, Launch)}
         self._built = build([made for made in self._sources.values() if isinstance(made, Source)])
 
     def compile(self, kernel: Kernel) -> HostKernel | str:

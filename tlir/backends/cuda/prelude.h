@@ -101,4 +101,13 @@ TL_FUNCTION uint16_t tl_float_to_half(float x) {
   kept += rest > half || (rest == half && (kept & 1u));
   return (uint16_t)(sign | kept);
 }
+
+// What another lane of the warp has, whose number differs by the bits of the mask. All lanes take part.
+TL_FUNCTION uint32_t tl_exchange_uint32(uint32_t x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+TL_FUNCTION uint64_t tl_exchange_uint64(uint64_t x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+TL_FUNCTION uint16_t tl_exchange_uint16(uint16_t x, int mask) { return (uint16_t)tl_exchange_uint32(x, mask); }
+TL_FUNCTION uint8_t tl_exchange_uint8(uint8_t x, int mask) { return (uint8_t)tl_exchange_uint32(x, mask); }
+TL_FUNCTION bool tl_exchange_bool(bool x, int mask) { return tl_exchange_uint32(x, mask) != 0u; }
+TL_FUNCTION float tl_exchange_float(float x, int mask) { return tl_bits_float(tl_exchange_uint32(tl_float_bits(x), mask)); }
+TL_FUNCTION double tl_exchange_double(double x, int mask) { return tl_bits_double(tl_exchange_uint64(tl_double_bits(x), mask)); }
 #endif

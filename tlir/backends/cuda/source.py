@@ -17,7 +17,7 @@ from math import prod
 from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.nest import unsupported
 from tlir.backends.cpu.space import Nest
-from tlir.backends.cuda import tiles
+from tlir.backends.cuda import groups, tiles
 from tlir.backends.cuda.builder import Builder, Text
 from tlir.backends.cuda.emitter import counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointers, spread_locals
@@ -32,13 +32,21 @@ def source(kernel: Kernel) -> Source | str:
     """The kernel's C++, or why it has none."""
     total = prod(v.extent for v in kernel.space)
     kernel = join_variables(kernel)
-    reason = unsupported(Nest(kernel, kernel.space, None, 1))
+    reason = refusal(kernel)
     if reason is not None:
         return reason
     contraction = as_contraction(kernel) if total else None
     if contraction is not None and tiles.suits(contraction):
         return tiles.tiled(contraction)
+    size = groups.group_size(kernel) if total else None
+    if size is not None:
+        return groups.grouped(kernel, total, size)
     return plain(kernel, total)
+
+
+def refusal(kernel: Kernel) -> str | None:
+    """Why a kernel has no source, or None."""
+    return unsupported(Nest(kernel, kernel.space, None, 1))
 
 
 def plain(kernel: Kernel, total: int) -> Source:

@@ -1,0 +1,127 @@
+"""Graphs of one sum each, and the host build of chosen forms of their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from lower_graphs import Builder, random_tensor
+
+from tlir.backends.cuda import groups
+from tlir.backends.cuda.function import Source
+from tlir.backends.cuda.host import HostExecutable
+from tlir.backends.cuda.source import plain, refusal, source
+from tlir.backends.reference import evaluate
+from tlir.ir.graph import Body, Ref
+from tlir.ir.ops import Accumulate
+from tlir.ir.tensor import Tensor
+from tlir.ir.types import NAMED, TensorType
+from tlir.kernel.ir import Kernel
+from tlir.kernel.joining import join_variables
+
+Make = Callable[[Kernel], Source | str]
+
+
+def inputs_of(body: Body, seed: int = 0) -> list[Tensor]:
+    random = np.random.default_rng(seed)
+    return [random_tensor(random, body.nodes[k].types[0]) for k in body.input_ids]
+
+
+def same(body: Body, make: Make = source, inputs: Sequence[Tensor] | None = None) -> list[Source]:
+    """Compares the host build with the reference, with the threads of a block in both orders; the kernels' sources."""
+    given = list(inputs_of(body) if inputs is None else inputs)
+    expected = evaluate(body, given)
+    made: list[Source] = []
+
+    def noted(kernel: Kernel) -> Source | str:
+        one = make(kernel)
+        assert isinstance(one, Source), one
+        made.append(one)
+        return one
+
+    for descending in (False, True):
+        made.clear()
+        results = HostExecutable(body, descending, noted).run(given)
+        assert [a.same_words(b) for a, b in zip(expected, results, strict=True)] == [True] * len(expected)
+    return made
+
+
+def grouped(size: int) -> Make:
+    """Kernels in groups of so many threads, whatever their shapes."""
+
+    def make(kernel: Kernel) -> Source | str:
+        total = prod(v.extent for v in kernel.space)
+        kernel = join_variables(kernel)
+        return refusal(kernel) or (groups.grouped(kernel, total, size) if total else plain(kernel, total))
+
+    return make
+
+
+def reduction(
+    dtype: str,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    reducer: str = "add",
+    accumulate: Accumulate | None = None,
+) -> Body:
+    builder, of = Builder(np.random.default_rng(0)), NAMED[dtype]
+    attrs: dict[str, Any] = {"reducer": reducer, "dimensions": axes}
+    attrs |= {} if accumulate is None else {"accumulate": accumulate}
+    kept = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+    x = builder.input(TensorType(shape, of))
+    return builder.body([builder.add("reduce", (x,), TensorType(kept, of), **attrs)])
+
+
+def softmax(dtype: str, rows: int, columns: int) -> Body:
+    """With a division by the sum, whose order is declared."""
+    builder, of = Builder(np.random.default_rng(0)), NAMED[dtype]
+    type, of_rows = TensorType((rows, columns), of), TensorType((rows,), of)
+    x = builder.input(type)
+
+    def along(reducer: str, value: Ref) -> Ref:
+        total = builder.add("reduce", (value,), of_rows, reducer=reducer, dimensions=(1,))
+        return builder.add("broadcast_in_dim", (total,), type, broadcast_dimensions=(0,))
+
+    lower = builder.add("subtract", (x, along("maximum", x)), type)
+    power = builder.add("exponential", (lower,), type)
+    return builder.body([builder.add("divide", (power, along("add", power)), type)])
+
+
+def product(
+    shapes: tuple[tuple[int, ...], tuple[int, ...]],
+    dtype: str = "float32",
+    *,
+    batch: tuple[tuple[int, ...], tuple[int, ...]] = ((), ()),
+    summed: tuple[tuple[int, ...], tuple[int, ...]] = ((1,), (0,)),
+    accumulate: Accumulate | None = None,
+    result: str | None = None,
+    prepare: Callable[[Builder, Ref], Ref] | None = None,
+    bias: bool = False,
+) -> Body:
+    """A ``dot_general`` of two inputs, which ``prepare`` may make a view of, with a bias and a maximum behind it."""
+    builder = Builder(np.random.default_rng(0))
+    factors = [builder.input(TensorType(shape, NAMED[dtype])) for shape in shapes]
+    if prepare is not None:
+        factors = [prepare(builder, factor) for factor in factors]
+    types = [builder.type(factor) for factor in factors]
+    free = [
+        [type.shape[a] for a in range(type.rank) if a not in (*batch[k], *summed[k])] for k, type in enumerate(types)
+    ]
+    shape = (*(types[0].shape[a] for a in batch[0]), *free[0], *free[1])
+    of = TensorType(shape, NAMED[result or dtype])
+    attrs: dict[str, Any] = {
+        "lhs_batching_dimensions": batch[0],
+        "rhs_batching_dimensions": batch[1],
+        "lhs_contracting_dimensions": summed[0],
+        "rhs_contracting_dimensions": summed[1],
+    }
+    attrs |= {} if accumulate is None else {"accumulate": accumulate}
+    value = builder.add("dot_general", factors, of, **attrs)
+    if bias:
+        vector = builder.input(TensorType(shape[-1:], of.dtype))
+        wide = builder.add("broadcast_in_dim", (vector,), of, broadcast_dimensions=(len(shape) - 1,))
+        value = builder.add("add", (value, wide), of)
+        value = builder.add("maximum", (value, wide), of)
+    return builder.body([value])

@@ -1,0 +1,121 @@
+"""Kernels whose iterations are shared by a warp or a block return the reference's words in every declared order."""
+
+from __future__ import annotations
+
+import pytest
+from cuda_forms import grouped, inputs_of, reduction, same, softmax
+from lower_graphs import random_graph
+
+from tlir.backends.cuda import groups
+from tlir.backends.cuda.function import BLOCK, Source
+from tlir.ir.ops import Accumulate
+from tlir.ir.types import NAMED
+from tlir.kernel.ir import Launch
+from tlir.passes.lower import lower
+
+ORDERS = [
+    Accumulate(),
+    Accumulate(order="pairwise"),
+    Accumulate(order="blocked", block=3),
+    Accumulate(order="blocked", block=64),
+    Accumulate(NAMED["float64"]),
+]
+
+
+@pytest.mark.parametrize("size", [groups.WARP, BLOCK])
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.order_text + ("" if order.dtype is None else " wide"))
+@pytest.mark.parametrize("columns", [33, 700])
+def test_float_sums_in_every_order(size: int, order: Accumulate, columns: int) -> None:
+    (made,) = same(reduction("float32", (5, columns), (1,), "add", order), grouped(size))
+    assert made.barriers
+    assert made.unit == BLOCK // size
+
+
+@pytest.mark.parametrize("size", [groups.WARP, BLOCK])
+@pytest.mark.parametrize(
+    ("dtype", "reducer"),
+    [
+        *(("float32", name) for name in ("minimum", "maximum", "multiply")),
+        *(("float16", name) for name in ("maximum", "add")),
+        ("float64", "minimum"),
+        ("float128", "add"),
+        ("float128", "maximum"),
+        ("bfloat16", "add"),
+        *((dtype, name) for dtype in ("int8", "uint16", "int32", "uint64") for name in ("add", "multiply", "xor")),
+        *(("int64", name) for name in ("minimum", "maximum", "and", "or")),
+        *(("bool", name) for name in ("and", "or", "xor")),
+    ],
+)
+def test_reducers(size: int, dtype: str, reducer: str) -> None:
+    same(reduction(dtype, (3, 300), (1,), reducer), grouped(size))
+
+
+def test_what_may_be_regrouped_is_exchanged_and_what_has_an_order_is_not() -> None:
+    def text(dtype: str, reducer: str) -> str:
+        (made,) = same(reduction(dtype, (3, 65), (1,), reducer), grouped(groups.WARP))
+        return made.text
+
+    assert "tl_exchange_float" in text("float32", "maximum")
+    assert "tl_exchange_uint32" in text("int32", "add")
+    assert "tl_exchange" not in text("float32", "add")
+    assert "tl_exchange" not in text("float32", "multiply")
+
+
+@pytest.mark.parametrize("shape", [(1, 40), (40, 1), (3, 1), (2, 32), (2, 31)])
+def test_short_rows(shape: tuple[int, int]) -> None:
+    same(reduction("float32", shape, (1,)), grouped(groups.WARP))
+    same(reduction("float32", shape, (0,)), grouped(BLOCK))
+
+
+def test_several_axes_and_one_result() -> None:
+    same(reduction("float32", (7, 5, 40), (0, 2)), grouped(groups.WARP))
+    same(reduction("float32", (9, 200), (0, 1)), grouped(BLOCK))
+    same(reduction("float32", (9, 200), (0, 1), "add", Accumulate(order="pairwise")), grouped(BLOCK))
+
+
+@pytest.mark.parametrize("size", [groups.WARP, BLOCK])
+@pytest.mark.parametrize("columns", [32, 45, 600])
+def test_softmax(size: int, columns: int) -> None:
+    (made,) = same(softmax("float32", 9, columns), grouped(size))
+    assert made.scratch == 0, "rows fit shared memory"
+
+
+def test_rows_that_do_not_fit_shared_memory_are_kept_in_scratch_memory() -> None:
+    (made,) = same(softmax("float64", 9, 500), grouped(groups.WARP))
+    assert made.scratch == 4000
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_graphs(seed: int) -> None:
+    body, inputs = random_graph(seed, 1 + seed % 12)
+    unsupported = [step for step in lower(body).steps if isinstance(step, Launch)]
+    make = grouped(groups.WARP if seed % 2 else BLOCK)
+    if all(isinstance(make(step.kernel), Source) for step in unsupported):
+        same(body, make, inputs)
+
+
+def kernel_of(body: object) -> object:
+    (step,) = lower(body).steps  # type: ignore[arg-type]
+    assert isinstance(step, Launch)
+    return step.kernel
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "size"),
+    [
+        ((2000, 1024), 1, groups.WARP),
+        ((100, 1024), 1, BLOCK),
+        ((1, 10**8), 1, BLOCK),
+        ((8000, 1024), 1, groups.WARP),
+        ((1024, 8000), 0, None),  # neighbouring threads read neighbouring memory already
+        ((2000, 8), 1, None),
+    ],
+)
+def test_the_choice(shape: tuple[int, int], axis: int, size: int | None) -> None:
+    assert groups.group_size(kernel_of(reduction("float32", shape, (axis,)))) == size  # type: ignore[arg-type]
+
+
+def test_inputs_have_what_is_hard() -> None:
+    """Rows with NaN and infinities: words of any bits."""
+    words = inputs_of(reduction("float16", (3, 300), (1,)))[0].words
+    assert ((words & 0x7FFF) > 0x7C00).any()
