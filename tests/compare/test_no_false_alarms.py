@@ -24,6 +24,7 @@ SAME = {"bfloat16_sum": "float16_sum", "bfloat16_contraction": "perceptron_input
 COMPILED_BY_TORCH = {
     ("layer_norm", "bfloat16"),
     ("softmax", "float16"),
+    ("attention", "float16"),
     ("attention", "float32"),
     ("mean_and_division", "float32"),
     ("transformer_block", "bfloat16"),
@@ -42,7 +43,7 @@ def cases(frontend: str) -> list[tuple[str, str]]:
 
 def judged(frontend: str, name: str, dtype: str, compiled: bool) -> AutoReport:
     with mode(frontend, dtype):
-        function, arguments = program(frontend, name, dtype)
+        function, arguments = program(frontend, name, dtype, width=8, batch=4)
         document = exported(frontend, function, arguments, compile=compiled, trace=not compiled)
     report = compare(from_json(document), tolerance="auto")
     assert isinstance(report, AutoReport)

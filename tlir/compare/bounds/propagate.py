@@ -193,14 +193,15 @@ def fusable(body: Body) -> frozenset[int]:
 
 @remembered()
 def softened(body: Body) -> frozenset[int]:
-    """The conversions whose result an operation takes, perhaps after it has been moved: not only another conversion, or
-    whoever is given the outputs."""
+    """The conversions whose result an operation takes, perhaps after it has been moved (a selection is an operation: a
+    compiler makes it on what is wide): not only another conversion, or whoever is given the outputs."""
     wanted: set[int] = set()
     found: set[int] = set()
     for node in reversed(body.nodes):
         if node.op == "convert" and node.id in wanted:
             found.add(node.id)
-        if node.op != "convert" and (node.op not in _MOVES or node.id in wanted):
+        moves = node.op in _MOVES and node.op not in ("select", "negate")
+        if node.op != "convert" and (not moves or node.id in wanted):
             wanted.update(ref.node for ref in node.inputs)
     return frozenset(found)
 
