@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from lower_graphs import Builder, random_tensor
 
-from tlir.backends.cuda import groups
+from tlir.backends.cuda import groups, wide
 from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.host import HostExecutable
 from tlir.backends.cuda.source import plain, refusal, source
@@ -54,9 +54,18 @@ def grouped(size: int) -> Make:
     def make(kernel: Kernel) -> Source | str:
         total = prod(v.extent for v in kernel.space)
         kernel = join_variables(kernel)
-        return refusal(kernel) or (groups.grouped(kernel, total, size) if total else plain(kernel, total))
+        made = groups.grouped(kernel, total, size) if total and refusal(kernel) is None else None
+        return made or refusal(kernel) or plain(kernel, total)
 
     return make
+
+
+def packed(kernel: Kernel) -> Source | str:
+    """Kernels in packs wherever they can be, whatever their sizes."""
+    total = prod(v.extent for v in kernel.space)
+    kernel = join_variables(kernel)
+    width = wide.width_of(kernel) if total else None
+    return refusal(kernel) or (plain(kernel, total) if width is None else wide.wide(kernel, width))
 
 
 def reduction(

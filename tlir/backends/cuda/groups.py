@@ -91,12 +91,18 @@ def _work(block: Block) -> int:
     return total
 
 
-def grouped(kernel: Kernel, total: int, size: int) -> Source:
-    """The function of a kernel with a group of threads for each of its ``total`` iterations."""
+def grouped(kernel: Kernel, total: int, size: int) -> Source | None:
+    """The function of a kernel with a group of threads for each of its ``total`` iterations, local buffers in shared
+    memory if they fit. None where what the threads leave for each other does not fit it."""
+    _, used = local_places(kernel)
+    made = _grouped(kernel, total, size, True) if 0 < used * (BLOCK // size) < SHARED_BYTES else None
+    return made or _grouped(kernel, total, size, False)
+
+
+def _grouped(kernel: Kernel, total: int, size: int, in_shared: bool) -> Source | None:
     builder, starts = Builder(), pointers(kernel)
     places, used = local_places(kernel)
     units = BLOCK // size
-    in_shared = used * units <= SHARED_BYTES // 2
     for number, (buffer, place) in enumerate(places.items()):
         kind = type_name(word_type(buffer.dtype))
         builder.line(f"{kind}* const l{number} = ({kind}*)({'own' if in_shared else 'rest'} + {place}ull);")
@@ -109,8 +115,9 @@ def grouped(kernel: Kernel, total: int, size: int) -> Source:
         emitter.block(kernel.body)
         # the next row's local elements go where this one's are
         emitter.barrier()
-    stage = max(emitter.stage_bytes, 16)
-    own = (used if in_shared else 0) + stage
+    own = emitter.stage_from + max(emitter.stage_bytes, 16)
+    if own * units > SHARED_BYTES:
+        return None
     head = [
         f"  __shared__ __align__(16) uint8_t memory[{own * units}];",
         f"  const uint32_t lane = threadIdx.x % {size}u;",
@@ -120,15 +127,8 @@ def grouped(kernel: Kernel, total: int, size: int) -> Source:
     ]
     if not in_shared:
         head.append(f"  uint8_t* const rest = scratch + group * {used}ull;")
-    return assembled(
-        kernel,
-        [*head, *builder.lines],
-        builder.tables,
-        total,
-        unit=units,
-        scratch=0 if in_shared else used,
-        barriers=True,
-    )
+    lines, scratch = [*head, *builder.lines], 0 if in_shared else used
+    return assembled(kernel, lines, builder.tables, total, unit=units, scratch=scratch, barriers=True)
 
 
 class GroupEmitter(CudaEmitter):

@@ -19,6 +19,9 @@ typedef long long int64_t;
 #define TL_FUNCTION __device__ __forceinline__ static
 #endif
 
+// Neighbouring elements that are read and written at once.
+template <class T, int N> struct alignas(sizeof(T) * N) tl_pack { T at[N]; };
+
 #ifdef TL_HOST
 TL_FUNCTION float tl_bits_float(uint32_t x) { float y; memcpy(&y, &x, 4); return y; }
 TL_FUNCTION double tl_bits_double(uint64_t x) { double y; memcpy(&y, &x, 8); return y; }

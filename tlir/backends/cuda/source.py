@@ -17,7 +17,7 @@ from math import prod
 from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.nest import unsupported
 from tlir.backends.cpu.space import Nest
-from tlir.backends.cuda import groups, tiles
+from tlir.backends.cuda import groups, tiles, wide
 from tlir.backends.cuda.builder import Builder, Text
 from tlir.backends.cuda.emitter import counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointers, spread_locals
@@ -40,8 +40,12 @@ def source(kernel: Kernel) -> Source | str:
         return tiles.tiled(contraction)
     size = groups.group_size(kernel) if total else None
     if size is not None:
-        return groups.grouped(kernel, total, size)
-    return plain(kernel, total)
+        shared = groups.grouped(kernel, total, size)
+        if shared is not None:
+            return shared
+    alone = plain(kernel, total)
+    width = wide.width_of(kernel) if total >= wide.ENOUGH and alone.text.count("\n") <= wide.LONGEST else None
+    return alone if width is None else wide.wide(kernel, width)
 
 
 def refusal(kernel: Kernel) -> str | None:
