@@ -217,3 +217,49 @@ def test_steps_and_branches_of_long_chains_are_lowered_without_deep_recursion() 
     assert not reasons(checked(whole.body(scan), x, y))
     program = checked(branches(lambda region: chain(region, *region.inputs)), np.array(1, np.int32), x, y)
     assert not reasons(program)
+
+
+def chosen_in_turn(depth: int) -> Body:
+    """x or its square, again and again: each case chooses between two uses of what the one before has chosen."""
+    whole = Region(COUNT, VECTOR)
+    index, x = whole.inputs
+    for _ in range(depth):
+        arms = []
+        for op in ("add", "multiply"):
+            arm = Region(VECTOR)
+            arms.append(arm.body(arm.add(op, (arm.inputs[0], arm.inputs[0]), VECTOR)))
+        x = whole.add("case", (index, x), VECTOR, regions=arms)
+    return whole.body(x)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["by themselves", "in a region"])
+def test_cases_that_follow_each_other_are_written_once(inside: bool) -> None:
+    def wrapped(body: Body) -> Body:
+        whole = Region(COUNT, VECTOR)
+        other = Region(COUNT, VECTOR)
+        arms = (body, other.body(other.inputs[1]))
+        return whole.body(whole.add("case", (whole.inputs[0], *whole.inputs), VECTOR, regions=arms))
+
+    sizes = []
+    for depth in (4, 8):
+        body = wrapped(chosen_in_turn(depth)) if inside else chosen_in_turn(depth)
+        program = checked(body, np.int32(0), np.linspace(-2, 2, 5, dtype=np.float32))
+        checked(body, np.int32(1), np.linspace(-2, 2, 5, dtype=np.float32))
+        assert not reasons(program)
+        sizes.append(sum(1 for step in program.steps if isinstance(step, Launch) for _ in step.kernel.body.walk()))
+    assert sizes[1] < 2 * sizes[0]
+
+
+def test_an_operand_that_a_region_reads_under_its_own_guard_stays_in_its_branch() -> None:
+    """The region pads what the case is given: outside of its guard the operand would be read beyond its end."""
+    padded = TensorType((9,), F32)
+    whole = Region(COUNT, VECTOR, padded)
+    index, x, y = whole.inputs
+    square = whole.add("multiply", (x, x), VECTOR)
+    arm, other = Region(VECTOR, padded), Region(VECTOR, padded)
+    edges = {"edge_padding_low": (2,), "edge_padding_high": (2,), "interior_padding": (0,)}
+    wide = arm.add("pad", (arm.inputs[0], arm.constant(0.5, SCALAR)), padded, **edges)
+    arms = (arm.body(arm.add("add", (wide, wide), padded)), other.body(other.inputs[1]))
+    body = whole.body(whole.add("case", (index, square, y), padded, regions=arms))
+    for number in (0, 1):
+        checked(body, np.int32(number), np.arange(5, dtype=np.float32), np.arange(9, dtype=np.float32))

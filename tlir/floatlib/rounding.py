@@ -142,6 +142,16 @@ def infinity_word(fmt: Format, sign: int, saturate: bool = False) -> int:
     return fmt.invalid_word
 
 
+def power_of_two(fmt: Format, exponent: int) -> int:
+    """The least magnitude of at least 2**exponent; one past the largest number's if all numbers are smaller."""
+    if exponent > fmt.emax:
+        return fmt.max_finite_magnitude + 1
+    if exponent >= fmt.emin:
+        return (exponent + fmt.bias) << fmt.fraction_bits
+    place = exponent - (fmt.emin - fmt.fraction_bits)
+    return 1 << max(place, 0) if fmt.subnormals else 0
+
+
 def overflow_result(fmt: Format, sign: int, rounding: Rounding, saturate: bool = False) -> tuple[int, Flags]:
     """A finite result beyond the largest number of the format."""
     if rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY):

@@ -118,24 +118,31 @@ def covers(places: Sequence[Place], space: Sequence[Variable], size: int) -> boo
         return True
     if not places:
         return False
+    together: dict[tuple[tuple[Variable, ...], Index], set[int]] = {}
     for place in places:
-        variables = (*space, *place.inner)
-        if place.conditional or _one_to_one(place.offset, variables) is None:
+        if not place.conditional:
+            constant = place.offset.constant
+            key = place.inner, total([(1, place.offset)], -constant)
+            together.setdefault(key, set()).add(constant)
+    for (inner, terms), constants in together.items():
+        # stores next to each other, such as those of the parts of complex numbers, count as one more digit
+        variables, side = (*space, *inner), len(constants)
+        if max(constants) - min(constants) != side - 1 or _one_to_one(terms, variables, side - 1) is None:
             continue
-        if prod(v.extent for v in variables) == size and (place.offset.least, place.offset.greatest) == (0, size - 1):
+        written = side * prod(v.extent for v in variables)
+        if written == size and (terms.least + min(constants), terms.greatest + max(constants)) == (0, size - 1):
             return True
     most = sum(prod(v.extent for v in (*space, *place.inner)) for place in places)
     return False if most < size and not any(place.offset.values() for place in places) else None
 
 
-def _one_to_one(offset: Index, variables: Sequence[Variable]) -> bool | None:
-    """Whether different values of the variables give different offsets; None where that is not seen."""
+def _one_to_one(offset: Index, variables: Sequence[Variable], below: int) -> bool | None:
+    """Whether different values of the variables give offsets more than ``below`` apart; None where that is not seen."""
     digits = {v: 0 for v in variables if v.extent > 1}
     for coefficient, atom in offset.terms:
         if not isinstance(atom, Variable) or atom not in digits:
             return None
         digits[atom] = abs(coefficient)
-    below = 0
     for v, weight in sorted(digits.items(), key=lambda item: item[1]):
         if weight <= below:
             return None

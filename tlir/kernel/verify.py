@@ -45,7 +45,7 @@ RULES = {
     "KV11": "The body of each leaves no values.",
     "KV12": "No two iterations of the space write to the same element of an output.",
     "KV13": "Every element of an output is written.",
-    "KV20": "A launch has one argument per buffer that is not local, of the buffer's dtype and size.",
+    "KV20": "A launch has one argument per buffer that is not local, of its dtype and size or its parts.",
     "KV21": "Every value is computed by one step, before it is read.",
     "KV22": "An alias has the dtype and the number of elements of what it stands for.",
 }
@@ -351,7 +351,10 @@ def _program_faults(program: Program, body: Body) -> Iterator[Fault]:
                 continue
             for buffer, ref in zip(buffers, step.arguments, strict=True):
                 type = program.types.get(ref)
-                if type is None or (type.dtype, type.size) != (buffer.dtype, buffer.size):
+                if type is None or (type.dtype.component, type.size * type.dtype.components) != (
+                    buffer.dtype,
+                    buffer.size,
+                ):
                     yield Fault("KV20", f"{step.kernel.name}: {buffer.name} stands for {ref}: {type}")
             reads = [ref for buffer, ref in zip(buffers, step.arguments, strict=True) if buffer.role == "input"]
             writes = [ref for buffer, ref in zip(buffers, step.arguments, strict=True) if buffer.role == "output"]

@@ -20,6 +20,7 @@ from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate as by_reference
 from tlir.backends.reference import evaluate_node
 from tlir.backends.reference.control import REGION_EVALUATORS
+from tlir.backends.unchanging import unchanging
 from tlir.errors import UnsupportedError
 from tlir.floatlib.soft import objects
 from tlir.ir.graph import Body, Node, Ref
@@ -73,6 +74,9 @@ class Executable:
         self.statistics = Statistics(lower_seconds=time.perf_counter() - start)
         self._calls: dict[int, Call | str] = {}
         self._last = _last_uses(self.program, body)
+        self.unchanging = unchanging(self.program)
+        self._kept: dict[int, dict[Ref, Any]] = {}
+        """What the launches that are the same in every run have computed, by their steps."""
 
     def call(self, number: int, launch: Launch) -> Call | str:
         """The compiled launch at a step, or why it is not compiled."""
@@ -135,23 +139,46 @@ class Executable:
         values.update(self.program.constants)
         statistics = Statistics()
         for number, step in enumerate(self.program.steps):
-            if isinstance(step, Launch):
+            if number in self._kept:
+                values |= self._kept[number]
+            elif isinstance(step, Launch):
                 self._launch(number, step, values, statistics)
+                self.keep(number, step, values)
             elif isinstance(step, Fallback):
                 node = self.body.nodes[step.node]
                 results = _without_kernel(node, tuple(values[ref] for ref in node.inputs))
                 statistics.reference.append((step.node, step.reason))
                 values |= {Ref(step.node, k): tensor for k, tensor in enumerate(results)}
             else:
-                type = self.program.types[step.value]
-                words = np.ascontiguousarray(values[step.of].words).reshape(words_shape(type))
-                values[step.value] = Tensor(type, words)
+                values[step.value] = self._renamed(step, values)
             for ref in self._last[number]:
                 values.pop(ref, None)
         for once in ("lower_seconds", "compile_seconds", "cache_hits", "compiled"):
             setattr(statistics, once, getattr(self.statistics, once))
         self.statistics = statistics
         return [values[ref] for ref in self.program.outputs]
+
+    def keep(self, number: int, launch: Launch, values: dict[Ref, Any]) -> None:
+        """Keep what a launch has computed if it is the same in every run."""
+        if number in self.unchanging:
+            self._kept[number] = {ref: values[ref] for ref in written(launch)}
+
+    def kept(self) -> dict[Ref, Tensor]:
+        """The results of all launches that are the same in every run."""
+        values = dict(self.program.constants)
+        for number, step in enumerate(self.program.steps):
+            if isinstance(step, Launch) and number in self.unchanging:
+                if number not in self._kept:
+                    self._launch(number, step, values, Statistics())
+                    self.keep(number, step, values)
+                values |= self._kept[number]
+            elif isinstance(step, Alias) and step.of in values:
+                values[step.value] = self._renamed(step, values)
+        return {ref: tensor for number in self._kept for ref, tensor in self._kept[number].items()}
+
+    def _renamed(self, alias: Alias, values: dict[Ref, Tensor]) -> Tensor:
+        type = self.program.types[alias.value]
+        return Tensor(type, np.ascontiguousarray(values[alias.of].words).reshape(words_shape(type)))
 
     def _launch(self, number: int, launch: Launch, values: dict[Ref, Tensor], statistics: Statistics) -> None:
         call = self._calls.get(number) or self.call(number, launch)

@@ -22,12 +22,13 @@ class Direct:
     """Runs a program whose steps are all compiled and small, on arrays that need no conversion."""
 
     def __init__(self, executable: Executable, calls: list[Call]) -> None:
+        """``calls`` are those of the launches that are not the same in every run."""
         program = executable.program
         self.inputs = [(numpy_dtype(type.dtype), type.shape) for type in map(program.types.__getitem__, program.inputs)]
         self.input_count = len(self.inputs)
         places = {ref: k for k, ref in enumerate(program.inputs)}
         self.constants: list[Array] = []
-        for ref, tensor in program.constants.items():
+        for ref, tensor in {**program.constants, **executable.kept()}.items():
             places[ref] = self.input_count + len(self.constants)
             self.constants.append(np.ascontiguousarray(tensor.words))
         self.steps: list[tuple[Any, int, int, int, list[tuple[int, Any]]]] = []
@@ -83,7 +84,11 @@ def direct(executable: Executable) -> Direct | None:
         if not isinstance(step, Launch):
             return None
         call = executable.call(number, step)
-        if isinstance(call, str) or call.work >= SPLIT_FROM or call.compiled.plan.empty:
+        if isinstance(call, str):
+            return None
+        if number in executable.unchanging:
+            continue
+        if call.work >= SPLIT_FROM or call.compiled.plan.empty:
             return None
         calls.append(call)
     return Direct(executable, calls)

@@ -18,10 +18,13 @@ from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1
 from tlir.backends.cpu.values import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Item, Lanes, carrier, word_type
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import Flags, Rounding
-from tlir.floatlib.soft import catalog
+from tlir.floatlib.soft import bits, catalog
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.soft.choice import COMPILED_WIDTH
-from tlir.ir.types import DType
+from tlir.ir.types import NAMED, DType
+from tlir.passes.lower.words import integer_word
+
+INT32 = NAMED["int32"]
 
 Emit = Callable[..., Item]
 """``emit(lanes, *items)``."""
@@ -29,11 +32,7 @@ Emit = Callable[..., Item]
 
 def emitter(op: str, operands: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Emit | None:
     """A function of ``Lanes`` and the operands that emits the operation; None where it is not compiled."""
-    if any(dtype.is_complex or (not dtype.is_bool and dtype.bits < 8 and dtype.is_integer) for dtype in operands):
-        return None
-    if result.is_complex or (result.is_integer and result.bits < 8):
-        return None
-    if any(dtype.bits > COMPILED_WIDTH for dtype in (*operands, result)):
+    if any(dtype.is_complex or dtype.bits > COMPILED_WIDTH for dtype in (*operands, result)):
         return None
     kind = operands[0]
     if op in ("convert", "select", "compare", "bitcast_convert"):
@@ -47,6 +46,8 @@ def emitter(op: str, operands: Sequence[DType], result: DType, attrs: Mapping[st
         return lambda lanes, low, x, high: upper(lanes, lower(lanes, x, low), high)
     if kind.is_float:
         return _float(op, kind, result, attrs)
+    if op == "integer_pow":
+        return _integer_pow(kind, attrs["exponent"])
     return _BOOLEAN.get(op) if kind.is_bool else _integer(op, kind)
 
 
@@ -55,16 +56,19 @@ def emitter(op: str, operands: Sequence[DType], result: DType, attrs: Mapping[st
 
 def _float(op: str, dtype: DType, result: DType, attrs: Mapping[str, Any]) -> Emit | None:
     fmt = dtype.float_format
-    if op in ("negate", "abs", "copysign") and fmt.signed and (fmt.signed_zero or op == "copysign"):
-        return partial(_SIGN_BIT[op], dtype)
-    if op == "is_finite":
-        return partial(_is_finite, dtype, result) if fmt.infinities and fmt.nans == "ieee" else None
-    if op == "sign":
-        return _sign(dtype)
+    if op in _SIGN_BIT:
+        # a format whose NaN stands in the place of -0, or that has no sign, has rules of its own
+        return partial(_SIGN_BIT[op], dtype) if fmt.signed_zero else partial(_soft, _OWN_SIGN[op](fmt), result)
+    if op == "is_finite" and fmt.infinities and fmt.nans == "ieee":
+        return partial(_is_finite, dtype, result)
+    if op == "sign" and carrier(dtype) is not None:
+        return partial(_sign, dtype)
+    if op == "reduce_precision":
+        return partial(_soft, bits.reduce_precision(fmt, attrs["exponent_bits"], attrs["mantissa_bits"]), result)
+    if op == "remainder" and carrier(dtype) is None:
+        return _remainder(dtype)
     if op == "integer_pow":
         return _integer_pow(dtype, attrs["exponent"])
-    if op == "next_after":
-        return partial(_soft, catalog.next_after(fmt), result)
     if carrier(dtype) is not None and op in _REAL and not (op == "fma" and fmt in (FLOAT16, BFLOAT16)):
         return partial(_rounded, _REAL[op], dtype)
     if op in _SOFT:
@@ -111,6 +115,9 @@ _SOFT: dict[str, Callable[[Format], Kernel]] = {
     "trunc": lambda fmt: catalog.round_to_integral(fmt, Rounding.TOWARD_ZERO),
     "round_nearest_even": lambda fmt: catalog.round_to_integral(fmt, Rounding.NEAREST_EVEN),
     "round_nearest_afz": lambda fmt: catalog.round_to_integral(fmt, Rounding.NEAREST_AWAY),
+    "next_after": catalog.next_after,
+    "is_finite": bits.is_finite,
+    "sign": bits.sign,
 }
 
 
@@ -162,6 +169,11 @@ def _copysign(dtype: DType, lanes: Lanes, x: Item, y: Item) -> Item:
 
 
 _SIGN_BIT: dict[str, Emit] = {"negate": _negate, "abs": _abs, "copysign": _copysign}
+_OWN_SIGN: dict[str, Callable[[Format], Kernel]] = {
+    "negate": bits.negate,
+    "abs": bits.absolute,
+    "copysign": bits.copysign,
+}
 
 
 def _is_finite(dtype: DType, result: DType, lanes: Lanes, x: Item) -> Item:
@@ -172,37 +184,48 @@ def _is_finite(dtype: DType, result: DType, lanes: Lanes, x: Item) -> Item:
     return lanes.truth(result, lanes.builder.icmp_unsigned("!=", masked, mask))
 
 
-def _sign(dtype: DType) -> Emit | None:
-    if carrier(dtype) is None:
+def _sign(dtype: DType, lanes: Lanes, x: Item) -> Item:
+    b, real = lanes.builder, lanes.real(x)
+    kind = real.type.element if isinstance(real.type, ir.VectorType) else real.type
+    zero, one, minus = (lanes.splat(kind, value) for value in (0.0, 1.0, -1.0))
+    unit = b.select(b.fcmp_ordered("<", real, zero), minus, one)
+    # a zero is kept, and so is a NaN, which stands for the canonical one
+    return lanes.number(dtype, b.select(b.fcmp_unordered("ueq", real, zero), real, unit))
+
+
+def _remainder(dtype: DType) -> Emit | None:
+    """Of a format whose numbers float64 has: there the remainder is exact, and so is the way back."""
+    fmt = dtype.float_format
+    if fmt.precision > FLOAT64.precision or fmt.emin - fmt.fraction_bits < FLOAT64.emin or fmt.emax > FLOAT64.emax:
         return None
-
-    def emit(lanes: Lanes, x: Item) -> Item:
-        b, real = lanes.builder, lanes.real(x)
-        kind = real.type.element if isinstance(real.type, ir.VectorType) else real.type
-        zero, one, minus = (lanes.splat(kind, value) for value in (0.0, 1.0, -1.0))
-        unit = b.select(b.fcmp_ordered("<", real, zero), minus, one)
-        # a zero is kept, and so is a NaN, which stands for the canonical one
-        return lanes.number(dtype, b.select(b.fcmp_unordered("ueq", real, zero), real, unit))
-
-    return emit
+    if not fmt.has_zero:
+        return None
+    wide = NAMED["float64"]
+    there, back = _between_floats(dtype, wide), _between_floats(wide, dtype)
+    return lambda lanes, *items: back(
+        lanes, lanes.number(wide, lanes.builder.frem(*(lanes.real(there(lanes, item)) for item in items)))
+    )
 
 
 def _integer_pow(dtype: DType, exponent: int) -> Emit | None:
+    """Of floats and of integers."""
     multiply = emitter("multiply", (dtype, dtype), dtype, {})
-    divide = emitter("divide", (dtype, dtype), dtype, {})
-    if multiply is None or divide is None or not dtype.float_format.has_zero:
+    if multiply is None:
         return None
-    from tlir.floatlib.convert import from_integer
-
-    (one, _) = from_integer(dtype.float_format, 1)
-
-    def emit(lanes: Lanes, x: Item) -> Item:
-        if exponent == 0:
-            return lanes.literal(dtype, one)
-        power = _power(partial(multiply, lanes), x, abs(exponent))
-        return power if exponent > 0 else divide(lanes, lanes.literal(dtype, one), power)
-
-    return emit
+    one = integer_word(dtype, 1)
+    assert isinstance(one, int)
+    if exponent == 0:
+        return lambda lanes, x: lanes.literal(dtype, one)
+    if exponent == 1 and dtype.is_float:
+        # the number itself, but a NaN is the canonical one
+        greatest = emitter("maximum", (dtype, dtype), dtype, {})
+        return None if greatest is None else lambda lanes, x: greatest(lanes, x, x)
+    if exponent > 0:
+        return lambda lanes, x: _power(partial(multiply, lanes), x, exponent)
+    divide, power = emitter("divide", (dtype, dtype), dtype, {}), _integer_pow(dtype, -exponent)
+    if divide is None or power is None:
+        return None
+    return lambda lanes, x: divide(lanes, lanes.literal(dtype, one), power(lanes, x))
 
 
 def _power(multiply: Callable[[Item, Item], Item], x: Item, exponent: int) -> Item:
@@ -223,7 +246,39 @@ def _power(multiply: Callable[[Item, Item], Item], x: Item, exponent: int) -> It
 def _integer(op: str, dtype: DType) -> Emit | None:
     if op not in _INTEGER:
         return None
-    return lambda lanes, *items: lanes.word(dtype, _INTEGER[op](dtype, lanes, *(lanes.bits(item) for item in items)))
+    return lambda lanes, *items: _held(lanes, dtype, _INTEGER[op](dtype, lanes, *(lanes.bits(x) for x in items)))
+
+
+def _is_narrow(dtype: DType) -> bool:
+    """Whether words are fewer bits than a byte; those above them are 0."""
+    return dtype.is_integer and dtype.bits < 8
+
+
+def _held(lanes: Lanes, dtype: DType, word: Any) -> Item:
+    """The item of an integer word modulo 2^bits."""
+    if _is_narrow(dtype):
+        word = lanes.builder.and_(word, lanes.splat(word_type(dtype), (1 << dtype.bits) - 1))
+    return lanes.word(dtype, word)
+
+
+def _value(lanes: Lanes, dtype: DType, word: Any) -> Any:
+    """The integer itself in the bits of its memory: with its sign in all bits above its own."""
+    if not dtype.is_signed:
+        return word
+    return _sign_extended(lanes, dtype, word)
+
+
+def _sign_extended(lanes: Lanes, dtype: DType, word: Any) -> Any:
+    """The word with its highest bit in all bits of its memory above it."""
+    if not _is_narrow(dtype):
+        return word
+    b, above = lanes.builder, lanes.splat(word_type(dtype), 8 - dtype.bits)
+    return b.ashr(b.shl(word, above), above)
+
+
+def _on_values(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation of the processor on integers themselves, not only on their words modulo 2^bits."""
+    return lambda dtype, lanes, *words: operation(dtype, lanes, *(_value(lanes, dtype, word) for word in words))
 
 
 def _less(dtype: DType, lanes: Lanes, x: Any, y: Any) -> Any:
@@ -232,7 +287,8 @@ def _less(dtype: DType, lanes: Lanes, x: Any, y: Any) -> Any:
 
 
 def _constant(dtype: DType, lanes: Lanes, value: int) -> Any:
-    return lanes.splat(word_type(dtype), value & ((1 << dtype.bits) - 1))
+    kind = word_type(dtype)
+    return lanes.splat(kind, value & ((1 << kind.width) - 1))
 
 
 def _divided(dtype: DType, lanes: Lanes, x: Any, y: Any, remainder: bool) -> Any:
@@ -258,6 +314,7 @@ def _shifted(direction: str) -> Callable[..., Any]:
         b = lanes.builder
         inside = b.icmp_unsigned("<", y, _constant(dtype, lanes, dtype.bits))
         if direction == "arithmetic":
+            x = _sign_extended(lanes, dtype, x)
             return b.ashr(x, b.select(inside, y, _constant(dtype, lanes, dtype.bits - 1)))
         count = b.select(inside, y, _constant(dtype, lanes, 0))
         shifted = b.shl(x, count) if direction == "left" else b.lshr(x, count)
@@ -272,19 +329,44 @@ def _integer_sign(dtype: DType, lanes: Lanes, x: Any) -> Any:
     return b.select(_less(dtype, lanes, x, zero), _constant(dtype, lanes, -1), positive)
 
 
+def _integer_power(dtype: DType, lanes: Lanes, x: Any, y: Any) -> Any:
+    """x to the power y modulo 2^bits; for a negative y, 1 or -1 where x is one of them, and otherwise 0."""
+    b, one, zero = lanes.builder, _constant(dtype, lanes, 1), _constant(dtype, lanes, 0)
+    result, square = one, x
+    for bit in range(dtype.bits - dtype.is_signed):
+        taken = b.icmp_unsigned("!=", b.and_(y, _constant(dtype, lanes, 1 << bit)), zero)
+        result, square = b.select(taken, b.mul(result, square), result), b.mul(square, square)
+    if not dtype.is_signed:
+        return result
+    minus = _constant(dtype, lanes, -1)
+    odd = b.icmp_unsigned("!=", b.and_(y, one), zero)
+    of_minus = b.select(b.icmp_unsigned("==", x, minus), b.select(odd, minus, one), zero)
+    unit = b.select(b.icmp_unsigned("==", x, one), one, of_minus)
+    return b.select(b.icmp_signed("<", y, zero), unit, result)
+
+
+def _leading_zeros(dtype: DType, lanes: Lanes, x: Any) -> Any:
+    zeros = lanes.call("llvm.ctlz", x.type, x, ir.Constant(I1, 0))
+    spare = word_type(dtype).width - dtype.bits
+    return lanes.builder.sub(zeros, _constant(dtype, lanes, spare)) if spare else zeros
+
+
 _INTEGER: dict[str, Callable[..., Any]] = {
     "add": lambda dtype, lanes, x, y: lanes.builder.add(x, y),
     "subtract": lambda dtype, lanes, x, y: lanes.builder.sub(x, y),
     "multiply": lambda dtype, lanes, x, y: lanes.builder.mul(x, y),
-    "divide": partial(_divided, remainder=False),
-    "remainder": partial(_divided, remainder=True),
-    "maximum": lambda dtype, lanes, x, y: lanes.builder.select(_less(dtype, lanes, x, y), y, x),
-    "minimum": lambda dtype, lanes, x, y: lanes.builder.select(_less(dtype, lanes, y, x), y, x),
+    "divide": _on_values(partial(_divided, remainder=False)),
+    "remainder": _on_values(partial(_divided, remainder=True)),
+    "maximum": _on_values(lambda dtype, lanes, x, y: lanes.builder.select(_less(dtype, lanes, x, y), y, x)),
+    "minimum": _on_values(lambda dtype, lanes, x, y: lanes.builder.select(_less(dtype, lanes, y, x), y, x)),
     "negate": lambda dtype, lanes, x: lanes.builder.sub(_constant(dtype, lanes, 0), x),
-    "abs": lambda dtype, lanes, x: lanes.builder.select(
-        _less(dtype, lanes, x, _constant(dtype, lanes, 0)), lanes.builder.sub(_constant(dtype, lanes, 0), x), x
+    "power": _on_values(_integer_power),
+    "abs": _on_values(
+        lambda dtype, lanes, x: lanes.builder.select(
+            _less(dtype, lanes, x, _constant(dtype, lanes, 0)), lanes.builder.sub(_constant(dtype, lanes, 0), x), x
+        )
     ),
-    "sign": _integer_sign,
+    "sign": _on_values(_integer_sign),
     "and": lambda dtype, lanes, x, y: lanes.builder.and_(x, y),
     "or": lambda dtype, lanes, x, y: lanes.builder.or_(x, y),
     "xor": lambda dtype, lanes, x, y: lanes.builder.xor(x, y),
@@ -293,7 +375,7 @@ _INTEGER: dict[str, Callable[..., Any]] = {
     "shift_right_logical": _shifted("right"),
     "shift_right_arithmetic": _shifted("arithmetic"),
     "popcnt": lambda dtype, lanes, x: lanes.call("llvm.ctpop", x.type, x),
-    "count_leading_zeros": lambda dtype, lanes, x: lanes.call("llvm.ctlz", x.type, x, ir.Constant(I1, 0)),
+    "count_leading_zeros": _leading_zeros,
 }
 
 
@@ -333,7 +415,7 @@ _ORDERED = {"EQ": "==", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=", "NE": "!="
 def _compare(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Emit | None:
     dtype, direction = operands[0], attrs["comparison_direction"]
     if attrs.get("compare_type") == "TOTALORDER":
-        return None
+        return partial(_soft, bits.total_order(dtype.float_format, direction), result)
     if dtype.is_float and carrier(dtype) is None:
         return partial(_soft, catalog.compare(dtype.float_format, direction), result)
 
@@ -344,7 +426,7 @@ def _compare(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any])
             compare = b.fcmp_unordered if direction == "NE" else b.fcmp_ordered
             return lanes.truth(result, compare(sign, lanes.real(x), lanes.real(y)))
         compare = b.icmp_signed if dtype.is_signed else b.icmp_unsigned
-        return lanes.truth(result, compare(sign, lanes.bits(x), lanes.bits(y)))
+        return lanes.truth(result, compare(sign, *(_value(lanes, dtype, lanes.bits(item)) for item in (x, y))))
 
     return emit
 
@@ -355,7 +437,7 @@ def _bitcast(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any])
     return lambda lanes, x: lanes.words(result, lanes.limbs(x))
 
 
-def _convert(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Emit | None:
+def _convert(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Emit:
     source = operands[0]
     if source == result:
         return lambda lanes, x: x
@@ -369,7 +451,9 @@ def _convert(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any])
         return _from_integer(source, result)
     if source.is_bool:
         return lambda lanes, x: lanes.word(result, lanes.resized(lanes.bits(x), word_type(result)))
-    return lambda lanes, x: lanes.word(result, lanes.resized(lanes.bits(x), word_type(result), source.is_signed))
+    return lambda lanes, x: _held(
+        lanes, result, lanes.resized(_value(lanes, source, lanes.bits(x)), word_type(result), source.is_signed)
+    )
 
 
 def _truth(source: DType, result: DType, lanes: Lanes, x: Item) -> Item:
@@ -398,12 +482,14 @@ def _extended(lanes: Lanes, real: Any, fmt: Format) -> Any:
     return real if fmt == FLOAT32 else lanes.builder.fpext(real, lanes.type(DOUBLE))
 
 
-def _to_integer(source: DType, result: DType, out_of_range: str) -> Emit | None:
+def _to_integer(source: DType, result: DType, out_of_range: str) -> Emit:
     fmt = source.float_format
     if out_of_range == "saturate":
         return partial(_soft, catalog.to_integer(fmt, result.bits, result.is_signed, Rounding.TOWARD_ZERO), result)
     if result.bits < 32:
-        return None
+        # what does not fit is what int32 has for it, modulo 2^bits
+        wide, narrowing = _to_integer(source, INT32, out_of_range), _convert([INT32], result, {})
+        return lambda lanes, x: narrowing(lanes, wide(lanes, x))
     kernel = catalog.to_integer(fmt, result.bits, result.is_signed, Rounding.TOWARD_ZERO, flags=True)
 
     def emit(lanes: Lanes, x: Item) -> Item:
@@ -425,7 +511,8 @@ def _from_integer(source: DType, result: DType) -> Emit:
 
         def emit(lanes: Lanes, x: Item) -> Item:
             convert = lanes.builder.sitofp if source.is_signed else lanes.builder.uitofp
-            return lanes.number(result, convert(lanes.bits(x), lanes.type(FLOAT if fmt == FLOAT32 else DOUBLE)))
+            word = _value(lanes, source, lanes.bits(x))
+            return lanes.number(result, convert(word, lanes.type(FLOAT if fmt == FLOAT32 else DOUBLE)))
 
         return emit
     width = max(source.bits, 2)

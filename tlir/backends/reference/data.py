@@ -13,7 +13,7 @@ from tlir.backends.reference.invocation import Evaluator, Invocation
 from tlir.backends.reference.layout import join, tail
 from tlir.floatlib import arrays
 from tlir.floatlib.format import Format
-from tlir.floatlib.rounding import Flags, infinity_word
+from tlir.floatlib.rounding import Flags, infinity_word, power_of_two
 from tlir.floatlib.words import is_finite, is_nan, is_signaling, signs
 from tlir.ir.tensor import Words, words_shape
 from tlir.ir.types import DType, TensorType
@@ -85,8 +85,8 @@ def _reduce_precision(call: Invocation) -> Words:
     finite = is_finite(fmt, words)
     if call.attr("exponent_bits") < fmt.exponent_bits:
         bias = (1 << (call.attr("exponent_bits") - 1)) - 1
-        overflow = finite & (rounded >= number(_power_of_two(fmt, bias + 1)))
-        underflow = finite & ~overflow & (rounded < number(_power_of_two(fmt, 1 - bias)))
+        overflow = finite & (rounded >= number(power_of_two(fmt, bias + 1)))
+        underflow = finite & ~overflow & (rounded < number(power_of_two(fmt, 1 - bias)))
     else:  # the format's own range: its subnormal numbers stay
         overflow = finite & (rounded > number(fmt.max_finite_magnitude))
         underflow = np.zeros_like(overflow)
@@ -118,16 +118,6 @@ def _round_fraction(fmt: Format, magnitude: Any, kept: int, number: Callable[[in
     odd = (magnitude >> number(dropped)) & number(1)
     bumped = magnitude + (number((1 << (dropped - 1)) - 1) + odd)
     return (bumped >> number(dropped)) << number(dropped)
-
-
-def _power_of_two(fmt: Format, exponent: int) -> int:
-    """The magnitude of 2**exponent; 0 if all numbers are larger, one past the largest number's if all are smaller."""
-    if exponent > fmt.emax:
-        return fmt.max_finite_magnitude + 1
-    if exponent >= fmt.emin:
-        return (exponent + fmt.bias) << fmt.fraction_bits
-    place = exponent - (fmt.emin - fmt.fraction_bits)
-    return 1 << place if fmt.subnormals and place >= 0 else 0
 
 
 EVALUATORS: dict[str, Evaluator] = {

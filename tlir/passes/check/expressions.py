@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.ir.types import DType
+from tlir.passes.check.complex_numbers import by_parts
 
 Ids = NDArray[np.int64]
 """Numbers of expressions."""
@@ -88,10 +89,17 @@ class Expressions:
         if op == "convert" and self._dtypes[operands[0]] == dtype:
             return operands[0]
         simpler = self._known(op, attrs, dtype, operands)
+        if simpler is None and (dtype.is_complex or any(self._dtypes[x].is_complex for x in operands)):
+            simpler = self._moved(op, dtype, operands)
+            if simpler is None:
+                simpler = by_parts(self, op, attrs, dtype, operands)
         if simpler is not None:
             return simpler
         written = tuple(sorted((name, value) for name, value in attrs.items()))
         return self._intern((op, written, dtype, tuple(operands)), dtype)
+
+    def dtype(self, expression: int) -> DType:
+        return self._dtypes[expression]
 
     def opaque(self, what: Key, position: int, dtype: DType) -> int:
         """Element ``position`` of something that is computed as a whole."""
@@ -111,6 +119,24 @@ class Expressions:
             return None
         value = _exact(op, attrs, dtype, [literal for literal in literals if literal is not None])
         return None if value is None else self.integer(dtype, value)
+
+    def _moved(self, op: str, dtype: DType, operands: Sequence[int]) -> int | None:
+        """What putting complex numbers together or taking them apart gives where that undoes itself."""
+        keys = [self._keys[x] for x in operands]
+        if op in ("real", "imag"):
+            number = int(op == "imag")
+            if keys[0][0] == "complex":
+                part: int = keys[0][3][number]
+                return part
+            if keys[0][0] == "literal":
+                return self.literal(dtype, keys[0][2][number])
+        elif op == "complex":
+            if keys[0][0] == keys[1][0] == "literal":
+                return self.literal(dtype, (keys[0][2], keys[1][2]))
+            if (keys[0][0], keys[1][0]) == ("real", "imag") and keys[0][3] == keys[1][3]:
+                whole: int = keys[0][3][0]
+                return whole
+        return None
 
     def _literal(self, expression: int) -> int | None:
         """The integer or truth that an expression is, if it is a literal."""

@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from tlir.ir.graph import Body, Graph, Node, Ref
+from tlir.ir.types import DType
 from tlir.kernel.interpret import OutOfBounds, run_kernel
 from tlir.kernel.ir import Alias, Fallback, Launch, Program
 from tlir.kernel.verify import verify_program
@@ -107,12 +108,30 @@ def run_symbolic(table: Expressions, program: Program, body: Body, inputs: Seque
                 if buffer.role == "output":
                     memory[buffer] = domain.blank(buffer.dtype, buffer.size)
                 else:
-                    memory[buffer] = values[ref].reshape(-1)
+                    memory[buffer] = in_memory(table, values[ref], program.types[ref].dtype)
             run_kernel(step.kernel, memory, domain)
             for buffer, ref in zip(buffers, step.arguments, strict=True):
                 if buffer.role == "output":
-                    values[ref] = memory[buffer].reshape(program.types[ref].shape)
+                    elements = from_memory(table, memory[buffer], program.types[ref].dtype)
+                    values[ref] = elements.reshape(program.types[ref].shape)
     return [values[ref] for ref in program.outputs]
+
+
+def in_memory(table: Expressions, elements: Ids, dtype: DType) -> Ids:
+    """The expressions of the words of an array, in their order."""
+    flat = elements.reshape(-1)
+    if not dtype.is_complex:
+        return flat
+    parts = [[table.apply(part, {}, dtype.component, (x,)) for part in ("real", "imag")] for x in flat.tolist()]
+    return np.array(parts, np.int64).reshape(-1)
+
+
+def from_memory(table: Expressions, words: Ids, dtype: DType) -> Ids:
+    """The expressions of the elements whose words these are."""
+    if not dtype.is_complex:
+        return words
+    pairs = words.reshape(-1, 2).tolist()
+    return np.array([table.apply("complex", {}, dtype, pair) for pair in pairs], np.int64)
 
 
 # ---- how much there is to evaluate ----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 from tlir.ir.graph import Body, Node, Ref
@@ -16,6 +17,7 @@ from tlir.passes.lower.dead import without
 from tlir.passes.lower.emitter import Compute, Emit, Frame, Refused
 from tlir.passes.lower.fusion import Fusion
 from tlir.passes.lower.merge import merged
+from tlir.passes.lower.parts import complex_reason, in_parts
 
 _FAMILIES = (elementwise, shape, reduction, contraction, indexing, windows, control)
 
@@ -51,6 +53,8 @@ def reason(body: Body, node: Node) -> str | None:
     """Why the node has no kernel; None if it has one, or needs none."""
     if node.op in REASONS:
         return REASONS[node.op]
+    if node.inputs and (why := complex_reason(node.op, node.attrs, body.type_of(node.inputs[0]).dtype)):
+        return why
     if node.op == "bitcast_convert":
         return elementwise.bitcast_reason(Frame(body), node)
     if node.op == "case":
@@ -104,7 +108,11 @@ def _lower(own: Body) -> Program:
         for new in fusion.stored - before:
             heappush(waiting, _last_first(new))
     ordered = in_order(body, [step for ref in sorted(steps) for step in steps[ref]])
-    return _program(own, _renamed(own, needed(body, ordered), replaced))
+    kept = [
+        replace(step, kernel=in_parts(step.kernel)) if isinstance(step, Launch) else step
+        for step in needed(body, ordered)
+    ]
+    return _program(own, _renamed(own, kept, replaced))
 
 
 def _last_first(ref: Ref) -> tuple[int, int]:

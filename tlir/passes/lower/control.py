@@ -17,6 +17,7 @@ from tlir.kernel.index import Index, flatten
 from tlir.kernel.ir import Value
 from tlir.passes.lower import elementwise, shape
 from tlir.passes.lower.emitter import Compute, Emitter, Frame, Given, Refused, Scope
+from tlir.passes.lower.parts import complex_reason
 from tlir.passes.lower.places import Place
 from tlir.passes.lower.words import integer_word, is_splat, word_at
 
@@ -32,6 +33,8 @@ def region_reason(region: Body) -> str | None:
             return "its region holds an array of constants"
         if node.op == "bitcast_convert" and elementwise.bitcast_reason(Frame(region), node):
             return "its region takes words apart or joins them"
+        if node.inputs and (why := complex_reason(node.op, node.attrs, region.type_of(node.inputs[0]).dtype)):
+            return f"its region holds {node.op}: {why}"
         if node.op == "case" and (why := case_reason(region, node)) is not None:
             return why
     return None
@@ -69,7 +72,15 @@ def _case(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place)
     dtype = node.types[result].dtype
 
     def given(position: int) -> Given:
-        return lambda emitter, inner: emitter.element(frame, operands[position], inner)
+        """An operand, computed once and before the branch: in each block anew, cases that follow each other would grow
+        exponentially. Where a block reads it under guards of its own it may lie outside of its buffer elsewhere."""
+
+        def element(emitter: Emitter, inner: Place) -> Value:
+            outside, active = emitter.branching[id(frame), node.id]
+            with emitter.within(outside if emitter.active == active else emitter.current):
+                return emitter.element(frame, operands[position], inner)
+
+        return element
 
     def taken(number: int) -> Value:
         region = node.regions[number]
@@ -93,6 +104,7 @@ def _case(emitter: Emitter, frame: Frame, node: Node, result: int, place: Place)
         return emitter.either(here, lambda: taken(number), lambda: among(number + 1), dtype)
 
     chosen = emitter.element(frame, index, ())
+    emitter.branching[id(frame), node.id] = emitter.current, emitter.active
     return among(0)
 
 

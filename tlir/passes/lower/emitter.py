@@ -137,6 +137,8 @@ class Emitter:
         self.byproducts: frozenset[Ref] = frozenset()
         self.anchored = False
         self.regions: dict[tuple[int, int, int], Frame] = {}
+        self.branching: dict[tuple[int, int], tuple[Scope, tuple[Bound, ...]]] = {}
+        """For each case that is being written, the block that its branch stands in, and the guards there."""
         self.on_anchor: Callable[[Emitter, Node, Place, str], None] | None = None
         self._variables = 0
         self._values = 0
