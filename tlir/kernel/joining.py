@@ -62,6 +62,21 @@ def _substituted(index: Index, left: Variable, right: Variable, joined: Variable
     return total(parts, index.constant)
 
 
+def replaced(index: Index, before: Variable, by: Index) -> Index:
+    """The index with another one in place of a variable."""
+    parts: list[tuple[int, Index]] = []
+    for coefficient, atom in index.terms:
+        if atom == before:
+            parts.append((coefficient, by))
+        elif isinstance(atom, Quotient):
+            parts.append((coefficient, quotient(replaced(atom.dividend, before, by), atom.divisor)))
+        elif isinstance(atom, Remainder):
+            parts.append((coefficient, remainder(replaced(atom.dividend, before, by), atom.divisor)))
+        else:
+            parts.append((coefficient, Index(((1, atom),))))
+    return total(parts, index.constant)
+
+
 def mapped(block: Block, rename: Callable[[Index], Index]) -> Block:
     """The block with every index replaced."""
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tlir.backends.cpu.settle import provide
+from tlir.backends.cpu.stages import staged, work_of
 from tlir.floatlib.soft import objects
 from tlir.floatlib.soft.objects import address
 from tlir.kernel.ir import Kernel, Loop, results_of
@@ -45,8 +46,31 @@ class Compiled:
     call: Any
 
 
-def compile_kernel(kernel: Kernel) -> Compiled | str:
+@dataclass(frozen=True)
+class CompiledStages:
+    """A kernel in stages: for each its code, the arrays that it takes (``tlir.backends.cpu.stages.Stage.arguments``)
+    and its scalar operations; and the NumPy type and words of each temporary array."""
+
+    stages: tuple[tuple[Compiled, tuple[int, ...], int], ...]
+    temporaries: tuple[tuple[np.dtype[Any], int], ...]
+
+
+def compile_kernel(kernel: Kernel) -> Compiled | CompiledStages | str:
     """The kernel's machine code, kept or made; or why it is not compiled."""
+    parts = staged(kernel)
+    if parts is None:
+        return _compile(kernel)
+    stages = []
+    for stage in parts.stages:
+        compiled = _compile(stage.kernel)
+        if isinstance(compiled, str):
+            return compiled
+        stages.append((compiled, stage.arguments, work_of(stage.kernel)))
+    temporaries = tuple((dtype.word_dtype, size * dtype.limbs) for dtype, size in parts.temporaries)
+    return CompiledStages(tuple(stages), temporaries)
+
+
+def _compile(kernel: Kernel) -> Compiled | str:
     key = objects.digest(_sources(), *_formats(kernel), kernel_text(kernel))
     data = objects.kept(key)
     if data is None:
@@ -101,4 +125,4 @@ def scratch_address(size: int) -> int:
     return start + -start % ALIGNMENT
 
 
-__all__ = ["Compiled", "Plan", "address", "compile_kernel", "scratch_address"]
+__all__ = ["Compiled", "CompiledStages", "Plan", "address", "compile_kernel", "scratch_address"]

@@ -6,15 +6,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlir.backends.automatic import operations
-from tlir.backends.cpu.compiled import Compiled, Plan, address, compile_kernel, scratch_address
+from tlir.backends.cpu.arena import empty
+from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, compile_kernel, scratch_address
 from tlir.backends.cpu.settle import passed_on
+from tlir.backends.cpu.stages import work_of
 from tlir.backends.cpu.threads import share, threads
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate as by_reference
@@ -108,7 +109,7 @@ class Executable:
             new = (words_shape(type), type.dtype.word_dtype, type) if ref in outputs else None
             arguments.append((ref, new))
         moved = sum(self.program.types[ref].nbytes for ref in launch.arguments)
-        return Call(compiled, tuple(arguments), _work(launch.kernel), moved)
+        return Call(compiled, tuple(arguments), work_of(launch.kernel), moved)
 
     def peak_memory(self) -> tuple[int, Node | None]:
         """Bytes of the values that are there at once, at most, and a node at which they are."""
@@ -193,7 +194,7 @@ class Executable:
                 words = values[ref].words
                 arrays.append(words if words.flags.c_contiguous else np.ascontiguousarray(words))
             else:
-                words = np.empty(new[0], new[1])
+                words = empty(new[0], new[1])
                 values[ref] = Tensor(new[2], words)
                 arrays.append(words)
         statistics.kernels += 1
@@ -202,8 +203,13 @@ class Executable:
         self.execute(call, arrays)
 
 
-def execute(compiled: Compiled, arrays: Sequence[NDArray[Any]], work: int) -> None:
+def execute(compiled: Compiled | CompiledStages, arrays: Sequence[NDArray[Any]], work: int) -> None:
     """Runs a kernel on contiguous arrays, on several threads where the work is worth it."""
+    if isinstance(compiled, CompiledStages):
+        arrays = [*arrays, *(empty((size,), dtype) for dtype, size in compiled.temporaries)]
+        for stage, numbers, part in compiled.stages:
+            execute(stage, [arrays[number] for number in numbers], part)
+        return
     plan = compiled.plan
     if plan.empty:
         return
@@ -232,23 +238,6 @@ def _split(plan: Plan, count: int) -> list[tuple[int, int, int, int]]:
         return [(0, plan.outer, 0, plan.lanes)]
     edges = [blocks * k // count * plan.block for k in range(count)] + [plan.lanes]
     return [(0, plan.outer, first, end) for first, end in pairwise(edges)]
-
-
-def _work(kernel: Kernel) -> int:
-    """Roughly the scalar operations of a kernel."""
-
-    def of(block: Any) -> int:
-        total = 0
-        for statement in block.statements:
-            total += 1
-            for inner in (getattr(statement, name, None) for name in ("body", "then", "otherwise")):
-                if inner is not None and hasattr(inner, "statements"):
-                    steps = prod(v.extent for v in getattr(statement, "variables", ())) or 1
-                    steps *= statement.variable.extent if hasattr(statement, "variable") else 1
-                    total += steps * of(inner)
-        return total
-
-    return prod(v.extent for v in kernel.space) * of(kernel.body)
 
 
 def written(launch: Launch) -> list[Ref]:

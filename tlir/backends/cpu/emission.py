@@ -13,6 +13,7 @@ from tlir.backends.cpu.compiled import Plan
 from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.nest import Emitter, unsupported
 from tlir.backends.cpu.space import Nest, arrange
+from tlir.backends.cpu.stages import staged
 from tlir.backends.cpu.tile import ROWS, Tiles, counted_out, suits
 from tlir.backends.cpu.values import word_type
 from tlir.floatlib.soft import objects
@@ -41,11 +42,12 @@ def llvm_text(graph: Graph) -> str:
     """The module of every kernel of a graph, as it is before LLVM optimises it; for one that is not compiled why."""
     parts = []
     for step in lower(graph.body).steps:
-        if isinstance(step, Launch):
-            made = _written(step.kernel)
-            parts.append(
-                f"; {step.kernel.name}: {made}\n" if isinstance(made, str) else f"; {step.kernel.name}\n{made[1]}\n"
-            )
+        if not isinstance(step, Launch):
+            continue
+        stages = staged(step.kernel)
+        for kernel in [step.kernel] if stages is None else [stage.kernel for stage in stages.stages]:
+            made = _written(kernel)
+            parts.append(f"; {kernel.name}: {made}\n" if isinstance(made, str) else f"; {kernel.name}\n{made[1]}\n")
     return "\n".join(parts)
 
 

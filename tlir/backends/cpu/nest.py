@@ -18,7 +18,7 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu import scalars, strips
-from tlir.backends.cpu.lanes import I1, I64, broadcast, splat
+from tlir.backends.cpu.lanes import I1, I32, I64, broadcast, intrinsic, splat
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
@@ -39,6 +39,8 @@ from tlir.kernel.ir import (
     Value,
 )
 
+BYTE = ir.IntType(8).as_pointer()
+
 MOVES = frozenset(("select", "negate", "abs", "copysign", "bitcast_convert", "convert"))
 """Operations whose result may be a NaN with bits of an operand's (``convert``: between equal dtypes)."""
 
@@ -56,6 +58,7 @@ class Emitter:
         self.mask: Any = None
         self.squares: dict[int, Any] = {}
         self.square: tuple[Variable, Any] | None = None
+        self.square_of: tuple[Variable, Any] | None = None
         self.uniform: set[int] = set()
         self.canonical: set[int] = set()
         self._classify(nest.kernel.body)
@@ -88,8 +91,7 @@ class Emitter:
                 case Apply(result, op, operands):
                     if all(operand.number in self.uniform for operand in operands):
                         self.uniform.add(result.number)
-                    moves = op in MOVES and not (op == "convert" and operands[0].dtype != result.dtype)
-                    if carrier(result.dtype) and (not moves or self._all_canonical(op, operands)):
+                    if carrier(result.dtype) and (not _moves(statement) or self._all_canonical(op, operands)):
                         self.canonical.add(result.number)
                 case Branch(results, _, then, otherwise):
                     self._classify(then)
@@ -106,7 +108,12 @@ class Emitter:
         return op == "select" and all(operand.number in self.canonical for operand in operands[1:])
 
     def _classify_loop(self, loop: Loop) -> None:
-        hoped = [p for p, s in zip(loop.parameters, loop.start, strict=True) if s.number in self.canonical]
+        # after the first step it is the body's result; what only arithmetic reads may be any NaN before
+        hoped = [
+            p
+            for p, s in zip(loop.parameters, loop.start, strict=True)
+            if s.number in self.canonical or (carrier(p.dtype) and _only_calculated(p, loop))
+        ]
         while True:
             self.canonical |= {parameter.number for parameter in hoped}
             self._classify(loop.body)
@@ -357,6 +364,7 @@ class Emitter:
         with self._steps(counter, ir.Constant(I64, 0), whole, starts) as (carried, loop):
             first = b.mul(self.addresses.counters[counter], ir.Constant(I64, lanes))
             self.addresses.counters[variable] = first
+            self.square_of = (variable, first)
             for load in strip.loads:
                 self._turn_in(load, squares[id(load)])
             outer, self.squares, self.square = (self.squares, self.square), squares, (variable, first)
@@ -449,9 +457,23 @@ class Emitter:
 
     def _turn_in(self, load: Load, square: Any) -> None:
         b, size = self.builder, word_type(load.buffer.dtype).width // 8
-        rows = [b.load(place, align=size) for place in self._rows(load)]
+        places = self._rows(load)
+        ahead = strips.ahead(load, self.nest)
+        if ahead:
+            # as many bytes as these rows have, but in the order of memory
+            assert self.square_of is not None
+            _, first = self.square_of
+            start = b.gep(b.bitcast(places[0], BYTE), [b.mul(first, ir.Constant(I64, (self.nest.lanes - 1) * size))])
+            for k in range(self.nest.lanes):
+                self._prefetch(b.gep(start, [ir.Constant(I64, ahead + k * self.nest.lanes * size)]))
+        rows = [b.load(place, align=size) for place in places]
         for step, words in enumerate(strips.turned(b, rows)):
             b.store(words, self._row(square, ir.Constant(I64, step)))
+
+    def _prefetch(self, place: Any) -> None:
+        for_reading, keep, data = (ir.Constant(I32, value) for value in (0, 2, 1))
+        arguments = [place, for_reading, keep, data]
+        intrinsic(self.builder, "llvm.prefetch", ir.VoidType(), arguments, [place.type])
 
     def _turn_out(self, store: Store, square: Any) -> None:
         b, size = self.builder, word_type(store.buffer.dtype).width // 8
@@ -475,6 +497,38 @@ class Ends:
 
 def _is_nan(value: Value, word: Any) -> bool:
     return bool(value.dtype.float_format.is_nan(word))
+
+
+def _moves(statement: Apply) -> bool:
+    converts = statement.op == "convert" and statement.operands[0].dtype != statement.result.dtype
+    return statement.op in MOVES and not converts
+
+
+def _only_calculated(parameter: Value, loop: Loop) -> bool:
+    """Whether a loop runs, and only arithmetic reads what it carries in a parameter: all NaN are the same to it."""
+    if not loop.variable.extent or parameter in loop.body.results:
+        return False
+    for statement in loop.body.walk():
+        match statement:
+            case Apply(_, _, operands):
+                if parameter in operands and _moves(statement):
+                    return False
+            case Store(_, _, value):
+                if value == parameter:
+                    return False
+            case Load(otherwise=other):
+                if other == parameter:
+                    return False
+            case Branch(_, _, then, otherwise):
+                if parameter in (*then.results, *otherwise.results):
+                    return False
+            case Loop(_, _, start, parameters, body):
+                if parameter in body.results:
+                    return False
+                inner = [p for p, s in zip(parameters, start, strict=True) if s == parameter]
+                if not all(_only_calculated(p, statement) for p in inner):
+                    return False
+    return True
 
 
 def _assigned(statement: Statement) -> tuple[Value, ...]:

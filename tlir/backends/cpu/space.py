@@ -7,13 +7,16 @@ from math import prod
 
 from tlir.ir.ops import OPERATIONS
 from tlir.kernel.index import FromValue, Index, Quotient, Remainder, Variable
-from tlir.kernel.ir import Apply, Kernel, Load, Loop, Store
+from tlir.kernel.ir import Apply, Kernel, Literal, Load, Loop, Store
 from tlir.kernel.joining import indices, join_variables
 
 VECTOR_BYTES = 64
 """Bytes of the widest registers that are assumed; narrower processors take several registers for a value."""
 
-MAX_LANES = 64
+MAX_LANES = 128
+
+QUICK = frozenset(("add", "subtract", "multiply", "fma", "maximum", "minimum", "negate", "abs"))
+"""Operations of a few cycles."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def _lanes(kernel: Kernel, lane: Variable) -> int:
     waits = any(isinstance(s, Loop) for s in statements) and len(statements) <= 24
     waits = waits or any(isinstance(s, Apply) and OPERATIONS[s.op].family == "elementary" for s in statements)
     if waits and max(widths) <= 64 and lane.extent >= 4 * lanes and not _strided(kernel, lane):
-        lanes *= 4
+        lanes *= 8 if _calculates(kernel) and lane.extent >= 32 * lanes else 4
     lanes = min(lanes, MAX_LANES)
     if _reads_outputs(kernel):
         # every iteration may run only once, so blocks must not overlap
@@ -83,6 +86,16 @@ def _lanes(kernel: Kernel, lane: Variable) -> int:
     while lanes > lane.extent:
         lanes //= 2
     return lanes
+
+
+def _calculates(kernel: Kernel) -> bool:
+    """Whether loops do nothing but a little of the processor's arithmetic: then the next step waits for every result,
+    and registers are free for more of them side by side."""
+    loops = [s for s in kernel.body.walk() if isinstance(s, Loop)]
+    inside = [s for loop in loops for s in loop.body.statements]
+    if any(len(loop.parameters) > 2 for loop in loops) or len(inside) > 8:
+        return False
+    return all(isinstance(s, Literal) or (isinstance(s, Apply) and s.op in QUICK) for s in inside)
 
 
 def _strided(kernel: Kernel, lane: Variable) -> bool:

@@ -14,8 +14,12 @@ from llvmlite import ir
 
 from tlir.backends.cpu.lanes import I32
 from tlir.backends.cpu.space import Nest
+from tlir.backends.cpu.values import word_type
 from tlir.kernel.index import Index, Variable
 from tlir.kernel.ir import Block, Load, Store
+
+PREFETCHED, LONGEST_PREFETCHED = 1 << 11, 1 << 15
+"""Bytes that memory is asked for ahead; and the longest block of lanes for which it is."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,14 @@ def find(nest: Nest, body: Block, variable: Variable) -> Strip | None:
         elif not statement.guard and statement.buffer.role == "input":
             loads.append(statement)
     return Strip(tuple(loads), tuple(stores)) if loads or stores else None
+
+
+def ahead(load: Load, nest: Nest) -> int:
+    """How many bytes ahead of the rows of a square to ask for: those of a later block of lanes, where its rows follow
+    on these ones and are so short that the processor does not see that each is read in order; 0 where it does."""
+    assert nest.lane is not None
+    step = load.offset.coefficient(nest.lane) * nest.lanes * word_type(load.buffer.dtype).width // 8
+    return 0 if not 0 < step <= LONGEST_PREFETCHED else -(-PREFETCHED // step) * step
 
 
 def _crosses(nest: Nest, statement: Load | Store, variable: Variable) -> bool:

@@ -1,0 +1,185 @@
+"""Kernels of few iterations in stages: ordered sums, extrema and integer sums of vectors and of a few rows give the
+reference's words, whatever meets at the ends of blocks, runs and lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from lower_graphs import Builder, random_tensor
+
+from tlir.backends.cpu import stages
+from tlir.backends.cpu.compiled import CompiledStages
+from tlir.backends.cpu.device import Executable
+from tlir.backends.reference import evaluate
+from tlir.ir.graph import Body, Ref
+from tlir.ir.ops import Accumulate
+from tlir.ir.tensor import Tensor
+from tlir.ir.types import NAMED, TensorType
+from tlir.kernel.ir import Launch
+from tlir.kernel.verify import verify
+from tlir.passes.lower import lower
+
+SEQUENTIAL, PAIRWISE = Accumulate(), Accumulate(order="pairwise")
+
+
+def blocked(block: int, dtype: str | None = None) -> Accumulate:
+    return Accumulate(None if dtype is None else NAMED[dtype], order="blocked", block=block)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages for small kernels too."""
+    monkeypatch.setattr(stages, "LEAST_WORK", 1)
+    monkeypatch.setattr(stages, "LEAST_SPREAD", 1)
+
+
+def reduced(builder: Builder, x: Ref, shape: tuple[int, ...], axes: tuple[int, ...], reducer: str, **attrs: Any) -> Ref:
+    return builder.add(
+        "reduce", (x,), TensorType(shape, builder.type(x).dtype), reducer=reducer, dimensions=axes, **attrs
+    )
+
+
+def same(body: Body, inputs: list[Tensor]) -> int:
+    """Runs a body on both devices; how many of its launches run in stages."""
+    executable = Executable(body)
+    for expected, result in zip(evaluate(body, inputs), executable.run(inputs), strict=True):
+        assert expected.same_words(result)
+    assert executable.statistics.reference == []
+    steps = [(number, step) for number, step in enumerate(executable.program.steps) if isinstance(step, Launch)]
+    for _, step in steps:
+        for stage in [] if (found := stages.staged(step.kernel)) is None else found.stages:
+            # whether a temporary array is filled by several stages is not seen in one of them
+            assert {fault.rule for fault in verify(stage.kernel).faults} <= {"KV13"}
+    return sum(isinstance(executable.call(*step).compiled, CompiledStages) for step in steps)  # type: ignore[union-attr]
+
+
+def vector_sum(count: int, dtype: str, reducer: str, accumulate: Accumulate | None) -> tuple[Body, list[Tensor]]:
+    builder = Builder(np.random.default_rng(count))
+    x = builder.input(TensorType((count,), NAMED[dtype]))
+    attrs = {} if accumulate is None else {"accumulate": accumulate}
+    body = builder.body([reduced(builder, x, (), (0,), reducer, **attrs)])
+    return body, [random_tensor(builder.random, builder.type(x))]
+
+
+@pytest.mark.parametrize("order", [blocked(16), blocked(7), blocked(64), blocked(100), PAIRWISE], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "float8_e5m2"])
+@pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 16 * 64 - 1, 16 * 64, 16 * 64 + 1, 5000, 256 * 33 + 19])
+@pytest.mark.usefixtures("small")
+def test_sums_of_vectors(count: int, dtype: str, order: Accumulate) -> None:
+    staged = same(*vector_sum(count, dtype, "add", order))
+    assert staged == (count >= 5000) or count < 5000
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.usefixtures("small")
+def test_sums_in_a_wider_format(dtype: str) -> None:
+    assert same(*vector_sum(3000, dtype, "add", blocked(32, "float32"))) == 1
+
+
+@pytest.mark.parametrize("count", [1, 63, 64 * 64 - 1, 64 * 64, 64 * 64 + 1, 3 * 64 * 64 + 77])
+@pytest.mark.parametrize(
+    ("dtype", "reducers"),
+    [
+        ("float32", ("maximum", "minimum", "multiply")),
+        ("float64", ("maximum",)),
+        ("bfloat16", ("minimum",)),
+        ("int8", ("add", "multiply", "maximum", "xor")),
+        ("int32", ("add", "multiply", "minimum", "and", "or", "xor")),
+        ("uint64", ("add", "maximum")),
+        ("bool", ("and", "or", "xor", "maximum")),
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_reductions_whose_order_does_not_matter(dtype: str, reducers: tuple[str, ...], count: int) -> None:
+    for reducer in reducers:
+        staged = same(*vector_sum(count, dtype, reducer, None))
+        ordered = (dtype, reducer) in (("float32", "multiply"), ("bool", "xor"))
+        assert staged == int(count >= 64 * 64 and not ordered)
+
+
+@pytest.mark.parametrize("order", [blocked(32), PAIRWISE], ids=str)
+@pytest.mark.parametrize("reducer", ["add", "maximum", "minimum"])
+@pytest.mark.usefixtures("small")
+def test_zeros_of_both_signs_and_nan(reducer: str, order: Accumulate) -> None:
+    attrs = {"accumulate": order} if reducer == "add" else {}
+    special = np.array([0x80000000, 0, 0x7FC00001, 0xFF800000, 0x7F800000, 0xFFFFFFFF, 0x80000001], np.uint32)
+    for chosen in ([0], [0, 1], [0, 6], [3, 0], [4, 3], [0, 2], [5, 0]):
+        words = np.full(9000, 0x80000000, np.uint32)
+        words[[17, 8999]] = special[chosen][[0, -1]]
+        builder = Builder(np.random.default_rng(0))
+        x = builder.input(type := TensorType((9000,), NAMED["float32"]))
+        body = builder.body([reduced(builder, x, (), (0,), reducer, **attrs)])
+        assert same(body, [Tensor(type, words)]) == 1
+
+
+@pytest.mark.parametrize("order", [SEQUENTIAL, blocked(48), PAIRWISE], ids=str)
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5000), (3, 1000), (5, 777), (63, 100)])
+@pytest.mark.usefixtures("small")
+def test_sums_of_what_is_computed_of_views(rows: int, columns: int, order: Accumulate) -> None:
+    """Products, powers of e and converted numbers, of an array read backwards, across and in steps."""
+    random = np.random.default_rng(rows)
+    builder = Builder(random)
+    f32, kept = NAMED["float32"], TensorType((rows, columns), NAMED["float32"])
+    x = builder.input(TensorType((columns, rows), f32))
+    y = builder.input(TensorType((rows, 2 * columns), NAMED["float16"]))
+    across = builder.add("transpose", (x,), kept, permutation=(1, 0))
+    backwards = builder.add("reverse", (across,), kept, dimensions=(1,))
+    half = TensorType((rows, columns), NAMED["float16"])
+    bounds = {"start_indices": (0, 1), "limit_indices": (rows, 2 * columns), "strides": (1, 2)}
+    every_second = builder.add("convert", (builder.add("slice", (y,), half, **bounds),), kept)
+    values = [
+        builder.add("multiply", (backwards, every_second), kept),
+        builder.add("exponential", (across,), kept),
+        every_second,
+    ]
+    body = builder.body([reduced(builder, v, (rows,), (1,), "add", accumulate=order) for v in values])
+    same(body, [random_tensor(random, type) for type in body.input_types])
+
+
+@pytest.mark.parametrize("order", [SEQUENTIAL, blocked(32), PAIRWISE], ids=str)
+@pytest.mark.parametrize("rows", [1, 2, 6])
+@pytest.mark.usefixtures("small")
+def test_rows_that_are_kept_are_shared_by_the_stages(rows: int, order: Accumulate) -> None:
+    """A softmax and a normalization of a few rows: totals and kept rows pass from stage to stage."""
+    random, columns = np.random.default_rng(rows), 1537
+    builder = Builder(random)
+    full, row = TensorType((rows, columns), NAMED["float32"]), TensorType((rows,), NAMED["float32"])
+    x = builder.input(full)
+
+    def spread(value: Ref) -> Ref:
+        return builder.add("broadcast_in_dim", (value,), full, broadcast_dimensions=(0,))
+
+    most = spread(reduced(builder, x, (rows,), (1,), "maximum"))
+    powers = builder.add("exponential", (builder.add("subtract", (x, most), full),), full)
+    total = spread(reduced(builder, powers, (rows,), (1,), "add", accumulate=order))
+    softmax = builder.add("divide", (powers, total), full)
+    centred = builder.add("subtract", (x, spread(reduced(builder, x, (rows,), (1,), "add", accumulate=order))), full)
+    square = builder.add("multiply", (centred, centred), full)
+    root = builder.add("sqrt", (reduced(builder, square, (rows,), (1,), "add", accumulate=order),), row)
+    body = builder.body([softmax, builder.add("divide", (centred, spread(root)), full)])
+    x_words = Tensor.from_numpy(random.standard_normal((rows, columns)).astype(np.float32))
+    assert same(body, [x_words]) >= 1
+
+
+def test_stages_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    body, inputs = vector_sum(300_007, "float32", "add", blocked(10))
+    (expected,) = evaluate(body, inputs)
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv("TLIR_THREADS", threads)
+        (result,) = Executable(body).run(inputs)
+        assert result.same_words(expected)
+
+
+def test_small_sums_are_one_launch() -> None:
+    assert same(*vector_sum(1000, "float32", "add", blocked(64))) == 0
+
+
+@pytest.mark.usefixtures("small")
+def test_a_running_total_stays_one_loop() -> None:
+    builder = Builder(np.random.default_rng(0))
+    x = builder.input(type := TensorType((4000,), NAMED["float32"]))
+    body = builder.body([builder.add("cumulative", (x,), type, reducer="add", dimension=0)])
+    assert all(stages.staged(step.kernel) is None for step in lower(body).steps if isinstance(step, Launch))
+    same(body, [random_tensor(builder.random, type)])
