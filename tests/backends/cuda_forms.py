@@ -11,15 +11,16 @@ from lower_graphs import Builder, random_tensor
 
 from tlir.backends.cuda import groups, wide
 from tlir.backends.cuda.function import Source
-from tlir.backends.cuda.host import HostExecutable
+from tlir.backends.cuda.host import HostExecutable, build
 from tlir.backends.cuda.source import plain, refusal, source
 from tlir.backends.reference import evaluate
 from tlir.ir.graph import Body, Ref
 from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
-from tlir.kernel.ir import Kernel
+from tlir.kernel.ir import Kernel, Launch
 from tlir.kernel.joining import join_variables
+from tlir.passes.lower import lower
 
 Make = Callable[[Kernel], Source | str]
 
@@ -31,20 +32,26 @@ def inputs_of(body: Body, seed: int = 0) -> list[Tensor]:
 
 def same(body: Body, make: Make = source, inputs: Sequence[Tensor] | None = None) -> list[Source]:
     """Compares the host build with the reference, with the threads of a block in both orders; the kernels' sources."""
-    given = list(inputs_of(body) if inputs is None else inputs)
-    expected = evaluate(body, given)
-    made: list[Source] = []
+    (made,) = same_all([body], make, None if inputs is None else [inputs])
+    return made
 
-    def noted(kernel: Kernel) -> Source | str:
-        one = make(kernel)
-        assert isinstance(one, Source), one
-        made.append(one)
-        return one
 
-    for descending in (False, True):
-        made.clear()
-        results = HostExecutable(body, descending, noted).run(given)
-        assert [a.same_words(b) for a, b in zip(expected, results, strict=True)] == [True] * len(expected)
+def same_all(
+    bodies: Sequence[Body], make: Make = source, inputs: Sequence[Sequence[Tensor]] | None = None
+) -> list[list[Source]]:
+    """``same`` for several bodies, which are built together."""
+    made: list[list[Source]] = []
+    for body in bodies:
+        sources = [make(step.kernel) for step in lower(body).steps if isinstance(step, Launch)]
+        made.append([one for one in sources if isinstance(one, Source)])
+        assert len(made[-1]) == len(sources), sources
+    built = build([one for sources in made for one in sources])
+    for number, body in enumerate(bodies):
+        given = list(inputs_of(body) if inputs is None else inputs[number])
+        expected = evaluate(body, given)
+        for descending in (False, True):
+            results = HostExecutable(body, descending, make, built).run(given)
+            assert [a.same_words(b) for a, b in zip(expected, results, strict=True)] == [True] * len(expected), number
     return made
 
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,17 +112,26 @@ def _driver(kernel: Source) -> str:
 
 
 class HostExecutable(Executable):
-    """A body run by the host build of its CUDA source, or of what ``make`` makes of its kernels."""
+    """A body run by the host build of its CUDA source, or of what ``make`` makes of its kernels, the threads of a block
+    in one order or the other. ``built`` has functions that were built before, with those of other bodies."""
 
-    def __init__(self, body: Body, descending: bool = False, make: Callable[[Kernel], Source | str] = source) -> None:
+    def __init__(
+        self,
+        body: Body,
+        descending: bool = False,
+        make: Callable[[Kernel], Source | str] = source,
+        built: Mapping[str, HostKernel] | None = None,
+    ) -> None:
         super().__init__(body)
         self.descending = descending
         self._sources = {id(s.kernel): make(s.kernel) for s in self.program.steps if isinstance(s, Launch)}
-        self._built = build([made for made in self._sources.values() if isinstance(made, Source)])
+        sources = [made for made in self._sources.values() if isinstance(made, Source)]
+        self._built = build(sources) if built is None else built
 
     def compile(self, kernel: Kernel) -> HostKernel | str:
         made = self._sources[id(kernel)]
-        return made if isinstance(made, str) else self._built[made.name]
+        # the function may serve kernels that differ in how often it runs
+        return made if isinstance(made, str) else HostKernel(made, self._built[made.name].function)
 
     def execute(self, call: Call, arrays: Sequence[NDArray[Any]]) -> None:
         if call.compiled.source.total:
