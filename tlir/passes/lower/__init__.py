@@ -14,10 +14,11 @@ from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Launch, Program, Step
 from tlir.passes.lower import contraction, control, elementwise, indexing, reduction, shape, windows
 from tlir.passes.lower.dead import without
+from tlir.passes.lower.elementwise import element_reason
 from tlir.passes.lower.emitter import Compute, Emit, Frame, Refused
 from tlir.passes.lower.fusion import Fusion
 from tlir.passes.lower.merge import merged
-from tlir.passes.lower.parts import complex_reason, in_parts
+from tlir.passes.lower.parts import in_parts
 
 _FAMILIES = (elementwise, shape, reduction, contraction, indexing, windows, control)
 
@@ -53,7 +54,7 @@ def reason(body: Body, node: Node) -> str | None:
     """Why the node has no kernel; None if it has one, or needs none."""
     if node.op in REASONS:
         return REASONS[node.op]
-    if node.inputs and (why := complex_reason(node.op, node.attrs, body.type_of(node.inputs[0]).dtype)):
+    if node.inputs and (why := element_reason(node.op, node.attrs, body.type_of(node.inputs[0]).dtype)):
         return why
     if node.op == "bitcast_convert":
         return elementwise.bitcast_reason(Frame(body), node)

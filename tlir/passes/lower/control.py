@@ -17,7 +17,6 @@ from tlir.kernel.index import Index, flatten
 from tlir.kernel.ir import Value
 from tlir.passes.lower import elementwise, shape
 from tlir.passes.lower.emitter import Compute, Emitter, Frame, Given, Refused, Scope
-from tlir.passes.lower.parts import complex_reason
 from tlir.passes.lower.places import Place
 from tlir.passes.lower.words import integer_word, is_splat, word_at
 
@@ -33,7 +32,9 @@ def region_reason(region: Body) -> str | None:
             return "its region holds an array of constants"
         if node.op == "bitcast_convert" and elementwise.bitcast_reason(Frame(region), node):
             return "its region takes words apart or joins them"
-        if node.inputs and (why := complex_reason(node.op, node.attrs, region.type_of(node.inputs[0]).dtype)):
+        if node.inputs and (
+            why := elementwise.element_reason(node.op, node.attrs, region.type_of(node.inputs[0]).dtype)
+        ):
             return f"its region holds {node.op}: {why}"
         if node.op == "case" and (why := case_reason(region, node)) is not None:
             return why

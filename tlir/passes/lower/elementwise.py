@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tlir.ir.graph import Node
 from tlir.ir.ops import arithmetic, complex_numbers, elementary, logic, special
+from tlir.ir.types import DType
 from tlir.kernel.ir import Value
 from tlir.passes.lower.emitter import Compute, Emitter, Frame, Refused
+from tlir.passes.lower.functions import function_reason
+from tlir.passes.lower.parts import complex_reason
 from tlir.passes.lower.places import Place
 
 NAMES = frozenset(
@@ -35,6 +41,13 @@ def _bitcast(emitter: Emitter, frame: Frame, node: Node, result: int, place: Pla
     if operand.dtype == node.type.dtype:
         return operand
     return emitter.apply_once("bitcast_convert", (operand,), node.type.dtype, {})
+
+
+def element_reason(op: str, attrs: Mapping[str, Any], dtype: DType) -> str | None:
+    """Why an operation on elements, or a node that applies one, has no kernel for a first operand of this dtype."""
+    if op == "cumulative" and attrs["reducer"] == "logaddexp":
+        op = "log_add_exp"
+    return complex_reason(op, attrs, dtype) or function_reason(op, dtype)
 
 
 def bitcast_reason(frame: Frame, node: Node) -> str | None:
