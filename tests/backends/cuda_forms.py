@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from lower_graphs import Builder, random_tensor
 
-from tlir.backends.cuda import groups, wide
+from tlir.backends.cuda import groups, turned, wide
 from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.host import HostExecutable, build
 from tlir.backends.cuda.source import plain, refusal, source
@@ -65,6 +65,13 @@ def grouped(size: int) -> Make:
         return made or refusal(kernel) or plain(kernel, total)
 
     return make
+
+
+def by_rows(kernel: Kernel) -> Source | str:
+    """Kernels of ordered sums along rows with turned squares, whatever their number of rows."""
+    total = prod(v.extent for v in kernel.space)
+    kernel = join_variables(kernel)
+    return turned.turned(kernel, total) if turned.fits(kernel) else plain(kernel, total)
 
 
 def packed(kernel: Kernel) -> Source | str:

@@ -4,7 +4,8 @@ The function is ``name(total, undecided, scratch, buffers…)``. ``undecided`` i
 rounding no bound decided: where it is not 0 after the launch, its results are not to be used. ``scratch`` has local
 buffers. Blocks stride over ``total`` units of work by the size of the grid, whatever it is. What a unit is depends on
 the kernel's form: a tile of a sum of products (``tiles``), a row whose loops are shared by a warp or a block
-(``groups``), a few neighbouring elements (``wide``), and otherwise one iteration of the kernel's space for a thread.
+(``groups``), the row of a thread in a warp that reads its rows together (``turned``), a few neighbouring elements
+(``wide``), and otherwise one iteration of the kernel's space for a thread.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from math import prod
 from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.nest import unsupported
 from tlir.backends.cpu.space import Nest
-from tlir.backends.cuda import groups, tiles, wide
+from tlir.backends.cuda import groups, tiles, turned, wide
 from tlir.backends.cuda.builder import Builder, Text
 from tlir.backends.cuda.emitter import counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointers, spread_locals
@@ -38,6 +39,8 @@ def source(kernel: Kernel) -> Source | str:
     contraction = as_contraction(kernel) if total else None
     if contraction is not None and tiles.suits(contraction):
         return tiles.tiled(contraction)
+    if total and turned.suits(kernel):
+        return turned.turned(kernel, total)
     size = groups.group_size(kernel) if total else None
     if size is not None:
         shared = groups.grouped(kernel, total, size)
