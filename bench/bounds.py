@@ -3,6 +3,7 @@ the frontends' functions are.
 
     python bench/bounds.py tightness [RUNS]      the table of docs/bounds.md, from RUNS (300) executions each
     python bench/bounds.py cost                  time of the enclosures beside the plain reference run
+    python bench/bounds.py limits                how far down a flipped bit of a weight is a bug
     python bench/bounds.py executions [COUNT]    COUNT (10000) executions of random graphs; status 1 if a value leaves
     python bench/bounds.py accuracy jax|torch    the largest errors from which bounds/accuracy.toml was written
 
@@ -105,6 +106,48 @@ def cost() -> None:
             whole = least(lambda: compare_auto(graph), 3)  # noqa: B023
             cells = (name.replace("_", " "), f"{width} × {batch}", frontend, f"{plain * 1e3:.2f} ms")
             print("| " + " | ".join((*cells, f"{bounds / plain:.1f}", f"{whole / plain:.1f}")) + " |", flush=True)
+
+
+def limits() -> None:
+    """Per example with float32 weights: the last fraction bit of an average weight whose inversion is a bug, of all
+    weights the least and the greatest, by the outputs alone and with a trace."""
+    from dataclasses import replace
+
+    from mutations import Fault, flipped_bit, frontend_values
+
+    from tlir.compare.auto import compare_auto
+    from tlir.compare.locate import located
+    from tlir.ir.graph import Graph, Sample
+
+    def recorded(graph: Graph, fault: Fault) -> Graph:
+        inputs = graph.samples[0].inputs
+        values = frontend_values(graph, inputs, fault)
+        kept = {ref: tensor for ref, tensor in values.items() if graph.nodes[ref.node].op not in ("input", "constant")}
+        outputs = tuple(values[ref] for ref in graph.body.outputs)
+        return replace(graph, samples=(Sample(inputs, outputs, kept),))
+
+    def alone(graph: Graph) -> bool:
+        return compare_auto(graph).verdict == "bug"
+
+    def traced(graph: Graph) -> bool:
+        return not all(location.ok for location in located(graph))
+
+    print("| example | size | frontend | weights | by outputs alone | with a trace |")
+    print("|---|---|---|---|---|---|")
+    for width, batch in ((4, 2), (16, 4)):
+        for frontend, name, graph in examples(width, batch):
+            faults = list(zip(*(flipped_bit(graph, bit) for bit in range(1, 24)), strict=True))
+            if not faults:
+                continue
+            ends = []
+            for found in (alone, traced):
+                last = []
+                for bits in faults:  # one weight, from the highest bit to the lowest
+                    seen = [found(recorded(graph, fault)) for fault in bits]
+                    last.append(seen.index(False) if False in seen else len(seen))
+                ends.append(f"{min(last)} to {max(last)}" if min(last) < max(last) else str(min(last)))
+            cells = (name.replace("_", " "), f"{width} × {batch}", frontend, str(len(faults)), *ends)
+            print("| " + " | ".join(cells) + " |", flush=True)
 
 
 def executions(count: int) -> int:
@@ -238,6 +281,8 @@ def main(arguments: list[str]) -> int:
             tightness(int(rest[0]) if rest else 300)
         case ["cost"]:
             cost()
+        case ["limits"]:
+            limits()
         case ["executions", *rest]:
             return executions(int(rest[0]) if rest else 10000)
         case ["accuracy", ("jax" | "torch") as frontend]:
