@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tlir.compare.bounds import intervals as iv
 from tlir.compare.bounds.complex_numbers import complex_divide, complex_multiply, complex_norm, normwise
 from tlir.compare.bounds.elementary import function
-from tlir.compare.bounds.enclosure import Enclosure, Tags
+from tlir.compare.bounds.enclosure import UNSURE, Enclosure, Kept, Tags, with_flag
 from tlir.compare.bounds.intervals import F64, FLOAT64, Interval, Mask
 from tlir.compare.bounds.step import Step, full_range
 from tlir.floatlib.format import Format
@@ -63,10 +63,42 @@ def plainly_sure(step: Step, fused: bool = False) -> bool:
     return not flushes and not step.subnormal(fmt, own).any()
 
 
-def sum_of(step: Step, a: Interval, b: Interval) -> Enclosure:
+def quickly(step: Step, fmt: Format, exact: Interval, unrounded: bool = False) -> Enclosure | None:
+    """The enclosure of an operation that is rounded once (or not, too), where no operand is sure anywhere and all goes
+    well: the ends ``exact``, rounded to float64 to nearest, are finite and do not overflow. None elsewhere."""
+    if not step.nowhere_sure or not exact.lo.size or not (fmt == FLOAT64 or iv.exact_in(fmt)) or not fmt.infinities:
+        return None
+    keeps = step.freedoms.keeps_excess(fmt)
+    kept, top, ends = unrounded or keeps, iv.limits(fmt).top * 0.99, []
+    for end, outward, choose in ((exact.lo, -(2.0**-52), np.minimum), (exact.hi, 2.0**-52, np.maximum)):
+        size = np.abs(end)
+        if not size.max() < top or (kept and not iv.scales(size)):
+            return None
+        if fmt != FLOAT64 or unrounded:
+            # of what underflows, both the number and this are rounded to zero
+            size *= outward
+            size += end
+            end = size
+        if keeps:
+            end = choose(end, iv.nearest(iv.FLOAT32, end))
+            end = choose(end, iv.nearest(fmt, end))
+        elif fmt != FLOAT64:
+            end = choose(end, iv.nearest(fmt, end)) if kept else iv.nearest(fmt, end)
+        ends.append(end)
+    result = step.flushed(fmt, Interval(ends[0], ends[1]))
+    made = Kept if keeps else Enclosure
+    return made(step.result, result.lo, result.hi, with_flag(step.tags(), UNSURE))
+
+
+def sum_of(step: Step, a: Interval, b: Interval, less: bool = False) -> Enclosure:
+    """a + b, or a - b."""
     if plainly_sure(step):
         return step.sure()
     fmt = step.dtype.float_format
+    quick = quickly(step, fmt, Interval(a.lo - b.hi, a.hi - b.lo) if less else Interval(a.lo + b.lo, a.hi + b.hi))
+    if quick is not None:
+        return quick
+    b = iv.negative(b) if less else b
     exact, nan = iv.add(a, b)
     result, overflow = step.rounded(fmt, outer(fmt, exact))
     sure = step.untouched(fmt, result)
@@ -87,7 +119,7 @@ def _subtract(step: Step) -> Enclosure:
         zero = Interval(np.where(finite, 0.0, -np.inf), np.where(finite, 0.0, np.inf))
         if not step.freedoms.keeps_excess(step.dtype.float_format) and not step.freedoms.fma:
             return step.enclosed(zero, step.tags(~finite), step.all_sure())
-    return sum_of(step, step.operand(0), iv.negative(step.operand(1)))
+    return sum_of(step, step.operand(0), step.operand(1), less=True)
 
 
 def product_error(a: F64, b: F64, product: F64) -> Mask:
@@ -109,6 +141,9 @@ def product_of(step: Step, a: Interval, b: Interval, same: bool) -> Enclosure:
     fused = step.fused and step.freedoms.fma
     if plainly_sure(step, fused):
         return step.sure()
+    quick = quickly(step, fmt, iv.square(a) if same else iv.corners(np.multiply, a, b), fused)
+    if quick is not None:
+        return quick
     if same:
         exact, nan = iv.square(a), iv.nowhere(a.lo)
     else:
@@ -138,6 +173,10 @@ def _divide(step: Step) -> Enclosure:
     if not through_product and plainly_sure(step):
         return step.sure()
     a, b = step.operand(0), step.operand(1)
+    if not through_product and iv.apart_from_zero(b):
+        quick = quickly(step, fmt, iv.corners(np.divide, a, b))
+        if quick is not None:
+            return quick
     quotient, nan, zero = iv.divide(a, b)
     wide = outer(fmt, quotient)
     result, overflow = step.rounded(fmt, wide)

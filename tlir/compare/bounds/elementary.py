@@ -98,18 +98,28 @@ def spread(step: Step, name: str, fmt: Format, exact: Interval) -> tuple[Interva
     inner, ulps, floor = step.freedoms.ulps(name, fmt)
     if ulps <= 0.5:
         return step.rounded(fmt, exact)
-    low = exact.lo - ulps * iv.ulp(inner, np.fmax(np.abs(exact.lo), floor))
-    high = exact.hi + ulps * iv.ulp(inner, np.fmax(np.abs(exact.hi), floor))
     known = iv.limits(inner)
+    finite = iv.all_finite(exact.lo, exact.hi)
+    ends = []
+    for end, outward in ((exact.lo, -ulps), (exact.hi, ulps)):
+        size = np.abs(end)
+        moved = iv.ulp(inner, np.fmax(size, floor) if floor else size)
+        # a float64 rounding of the sum is far below the slack of a narrower format's units
+        moved *= outward * (1 + 2.0**-20) if inner.precision <= 24 else outward
+        moved += end
+        ends.append(moved)
+    low, high = ends if inner.precision <= 24 else (iv.down(ends[0]), iv.up(ends[1]))
     # values are numbers of the format in which the function is computed
-    low, high = iv.down(low), iv.up(high)
     if inner != fmt or not step.freedoms.keeps_excess(fmt):
         low, high = iv.above(inner, low), iv.below(inner, high)
-    low = np.where(low < -known.top, -np.inf, low)
-    high = np.where(high > known.top, np.inf, high)
-    result = iv.closed(np.where(np.isinf(exact.lo), exact.lo, low), np.where(np.isinf(exact.hi), exact.hi, high), exact)
+    low = np.where(low < -known.top, -np.inf, low) if not low.min(initial=0.0) >= -known.top else low
+    high = np.where(high > known.top, np.inf, high) if not high.max(initial=0.0) <= known.top else high
+    result = Interval(low, high)
+    if not finite:
+        ends = [np.where(np.isinf(end), end, moved) for end, moved in zip(exact, result, strict=True)]
+        result = iv.closed(ends[0], ends[1], exact)
     if inner == fmt:
-        return step.flushed(fmt, result), np.zeros(exact.lo.shape, np.bool_)
+        return step.flushed(fmt, result), iv.nowhere(exact.lo)
     return step.rounded(fmt, result)
 
 
@@ -117,8 +127,9 @@ def evaluated(step: Step, name: str, exact: Interval, nan: Mask) -> Enclosure:
     """The enclosure of a function whose exact value lies in ``exact``, or around the reference's where the operands are
     sure and that is closer: it is the exact value rounded once."""
     fmt = step.dtype.float_format
+    everywhere = step.nowhere_sure
     touched = ~step.untouched(fmt)
-    if fmt.precision > 24:
+    if fmt.precision > 24 and not everywhere:
         own = values_of(step.result)
         near = Interval(iv.down(own.lo), iv.up(own.hi))
         special = (own.lo == 0) | np.isinf(own.lo)
@@ -128,7 +139,8 @@ def evaluated(step: Step, name: str, exact: Interval, nan: Mask) -> Enclosure:
     _, ulps, _ = step.freedoms.ulps(name, fmt)
     known = MONOTONE.get(name)
     if known is not None:
-        result = Interval(np.maximum(result.lo, known.low), np.minimum(result.hi, known.high))
+        lo = np.maximum(result.lo, known.low) if known.low > -np.inf else result.lo
+        result = Interval(lo, np.minimum(result.hi, known.high) if known.high < np.inf else result.hi)
     if name in ("sinh", "cosh") and ulps > 0.5:
         # computed as half of an exponential, which overflows earlier
         limit = iv.limits(fmt).top / 8
@@ -136,7 +148,7 @@ def evaluated(step: Step, name: str, exact: Interval, nan: Mask) -> Enclosure:
             np.where(result.lo < -limit, -np.inf, result.lo), np.where(result.hi > limit, np.inf, result.hi)
         )
     sure = step.untouched(fmt, result) if ulps <= 0.5 and not step.freedoms.keeps_excess(fmt) else None
-    if sure is None:
+    if sure is None and not everywhere:
         # a NaN is one for every implementation
         own = values_of(step.result)
         sure = ~touched & np.isnan(own.lo)
@@ -151,9 +163,13 @@ def function(name: str) -> Rule:
         a = step.operand(0)
         if known.slope is not None:
             return evaluated(step, name, _around(step, name, a, known.slope(a)), iv.nowhere(a.lo))
-        nan = np.asarray((a.lo < known.first) | (a.hi > known.last))
-        outside = (a.hi < known.first) | (a.lo > known.last)
-        lo, hi = np.clip(a.lo, known.first, known.last), np.clip(a.hi, known.first, known.last)
+        lo, hi = a
+        nan = outside = iv.nowhere(lo)
+        if known.first > -np.inf or known.last < np.inf:
+            nan = np.asarray((lo < known.first) | (hi > known.last))
+            outside = (hi < known.first) | (lo > known.last)
+            lo = np.clip(lo, known.first, known.last)
+            hi = lo if a.hi is a.lo else np.clip(a.hi, known.first, known.last)
         if known.even:
             straddles = (lo <= 0) & (hi >= 0)
             lo, hi = (
@@ -164,8 +180,9 @@ def function(name: str) -> Rule:
             lo, hi = hi, lo
         apply = known.ends or _where_needed(step, name)
         low = apply(lo)
-        high = low if lo is hi or np.array_equal(lo, hi) else apply(hi)
-        low, high = np.where(outside, np.nan, low), np.where(outside, np.nan, high)
+        high = low if lo is hi else apply(hi)
+        if outside.any():
+            low, high = np.where(outside, np.nan, low), np.where(outside, np.nan, high)
         exact = iv.widened(Interval(low, high))
         if known.ends is None:
             half = np.where(np.isfinite(low), iv.ulp(step.dtype.float_format, low) / 2, 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,12 @@ class Enclosure:
             return not self.tag.size or not first_of(self.tag) & UNSURE
         return not (self.tag & UNSURE).any()
 
+    @cached_property
+    def clear(self) -> bool:
+        """Whether no end is a subnormal number of the dtype's format, so that nothing changes where those are
+        flushed."""
+        return clear(self.dtype.float_format, self.interval)
+
     @property
     def unsure(self) -> Mask:
         return (self.tag & UNSURE) != 0
@@ -138,6 +144,51 @@ class Enclosure:
             inside = (theirs.hi >= kept.lo) & (theirs.lo <= kept.hi)
         inside = np.where(nan, kept.nan, inside)
         return np.where(kept.unsure, inside, same_value(self.tensor, other))
+
+
+class Certain(Enclosure):
+    """The enclosure of a value that every execution has; its ends are made when they are first asked for."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        object.__setattr__(self, "tensor", tensor)
+
+    @cached_property
+    def values(self) -> Interval:
+        with np.errstate(all="ignore"):
+            return values_of(self.tensor)
+
+    @cached_property
+    def lo(self) -> F64:
+        return self.values.lo
+
+    @cached_property
+    def hi(self) -> F64:
+        return self.values.hi
+
+    @cached_property
+    def tag(self) -> Tags:
+        values = self.values.lo
+        nan = np.isnan(values)
+        return np.where(nan, NAN, np.uint32(0)) if nan.any() else uniform(0, values.shape)
+
+    @cached_property
+    def all_sure(self) -> bool:
+        return True
+
+
+class Kept(Enclosure):
+    """An enclosure that holds its values rounded to float32 and to their own format too."""
+
+
+def clear(fmt: Format, a: Interval) -> bool:
+    """Whether no end is a subnormal number of the format."""
+    tiny = limits(fmt).tiny
+    for end in (a.lo,) if a.hi is a.lo else a:
+        if end.size:
+            size = np.abs(end)
+            if not size.min() >= tiny and ((size < tiny) & (size > 0)).any():
+                return False
+    return True
 
 
 def stored(fmt: Format, a: Interval) -> tuple[F64, F64, Mask]:
@@ -208,10 +259,7 @@ def _outward(fmt: Format, tensor: Tensor, values: F64) -> Interval:
 
 def certain(tensor: Tensor) -> Enclosure:
     """The enclosure of a value that every execution has."""
-    values = values_of(tensor)
-    nan = np.isnan(values.lo)
-    tag: Tags = np.where(nan, NAN, np.uint32(0)) if nan.any() else np.broadcast_to(np.uint32(0), values.lo.shape)
-    return Enclosure(tensor, values.lo, values.hi, tag)
+    return Certain(tensor)
 
 
 def is_uniform(tag: Tags) -> bool:
@@ -219,15 +267,35 @@ def is_uniform(tag: Tags) -> bool:
     return not any(tag.strides)
 
 
+@lru_cache(maxsize=1024)
+def uniform(tag: int, shape: tuple[int, ...]) -> Tags:
+    """One tag repeated."""
+    return np.ndarray(shape, np.uint32, np.uint32(tag).tobytes(), strides=(0,) * len(shape))
+
+
+@lru_cache(maxsize=1024)
+def everywhere(value: bool, shape: tuple[int, ...]) -> Mask:
+    """A mask that is the same everywhere."""
+    return np.ndarray(shape, np.bool_, np.bool_(value).tobytes(), strides=(0,) * len(shape))
+
+
 def first_of(tag: Tags) -> np.uint32:
     """The tag of a uniform array."""
     return np.uint32(tag.flat[0]) if tag.size else np.uint32(0)
 
 
+def evenly_tagged(enclosure: Enclosure) -> Enclosure:
+    """The same, with tags that are all equal as one that is repeated, by which rules know it at once."""
+    tag = enclosure.tag
+    if is_uniform(tag) or not tag.size or not (tag == tag.flat[0]).all():
+        return enclosure
+    return Enclosure(enclosure.tensor, enclosure.lo, enclosure.hi, uniform(int(tag.flat[0]), tag.shape))
+
+
 def with_flag(tag: Tags, flag: np.uint32) -> Tags:
     """The tags with a flag set everywhere."""
     if is_uniform(tag):
-        return np.broadcast_to(first_of(tag) | flag, tag.shape)
+        return uniform(int(first_of(tag) | flag), tag.shape)
     return np.asarray(tag | flag, np.uint32)
 
 
@@ -238,8 +306,8 @@ def merged_tags(tags: Sequence[Tags]) -> Tags:
         if tag is result:
             continue
         if is_uniform(tag) and is_uniform(result) and tag.shape == result.shape:
-            joined = merged_tags([np.array([first_of(result)], np.uint32), np.array([first_of(tag)], np.uint32)])
-            result = np.broadcast_to(joined[0], tag.shape)
+            one, two = int(first_of(result)), int(first_of(tag))
+            result = uniform(((one if one > 3 else two) & ~3) | ((one | two) & 3), tag.shape)
             continue
         flags = (result | tag) & (NAN | UNSURE)
         if (result > 3).any() or (tag > 3).any():

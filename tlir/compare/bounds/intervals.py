@@ -9,6 +9,7 @@ so the result of a correctly rounded operation lies between the roundings of the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -72,13 +73,19 @@ def in_float64(fmt: Format) -> bool:
 def up(x: F64) -> F64:
     """A number one or two steps above: what a float64 result rounded to nearest is certainly below. Several times as
     quick as ``nextafter``."""
-    result: F64 = x + (np.abs(x) * 2.0**-52 + 5e-324)
+    result: F64 = np.abs(x)
+    result = result * 2.0**-52
+    result += 5e-324
+    result += x
     return result if all_finite(result) else np.nextafter(x, np.inf)
 
 
 def down(x: F64) -> F64:
     """A number one or two steps below."""
-    result: F64 = x - (np.abs(x) * 2.0**-52 + 5e-324)
+    result: F64 = np.abs(x)
+    result = result * -(2.0**-52)
+    result -= 5e-324
+    result += x
     return result if all_finite(result) else np.nextafter(x, -np.inf)
 
 
@@ -95,9 +102,32 @@ def nowhere(a: F64) -> Mask:
 def ulp(fmt: Format, x: F64) -> F64:
     """The distance of the format's numbers at the magnitude of x; infinite for infinities."""
     known = limits(fmt)
-    _, exponent = np.frexp(x)
-    result = np.ldexp(1.0, np.maximum(exponent, known.emin + 1) - known.precision)
-    return np.where(np.isinf(x), np.inf, result)
+    power: F64 = (np.asarray(x).view(np.uint64) & _EXPONENT).view(np.float64)
+    result = power * 2.0 ** (1 - known.precision)
+    return np.maximum(result, known.step)
+
+
+_EXPONENT = np.uint64(0x7FF0_0000_0000_0000)
+
+
+def regular(fmt: Format, x: F64, size: F64 | None = None) -> bool:
+    """Whether every number is zero or, rounded to the format, a normal one; ``size`` are the magnitudes."""
+    if not x.size:
+        return True
+    size = np.abs(x) if size is None else size
+    known = limits(fmt)
+    if not size.max() <= known.top:
+        return False
+    return bool(size.min() >= known.tiny) or not ((size < known.tiny) & (size > 0)).any()
+
+
+def _cut(fmt: Format, x: F64, added: Any) -> F64:
+    """Normal numbers or zeros cut to the format's precision, after something has been added to their magnitudes."""
+    mask = (1 << (53 - fmt.precision)) - 1
+    added += x.view(added.dtype)
+    added &= added.dtype.type(~mask) if added.dtype == np.int64 else np.uint64(2**64 - 1 - mask)
+    result: F64 = added.view(np.float64)
+    return result
 
 
 def _scaled(fmt: Format, x: F64, round: Any) -> F64:
@@ -120,6 +150,13 @@ def nearest(fmt: Format, x: F64) -> F64:
         return x
     if fmt == FLOAT32:
         return x.astype(np.float32).astype(np.float64)
+    if _regular(fmt) and regular(fmt, x):
+        x = np.asarray(x)
+        drop = 53 - fmt.precision
+        added = np.asarray(x.view(np.uint64) >> np.uint64(drop))
+        added &= np.uint64(1)
+        added += np.uint64((1 << (drop - 1)) - 1)
+        return _cut(fmt, x, added)
     if fmt == FLOAT16:
         return x.astype(np.float16).astype(np.float64)
     if not _regular(fmt):
@@ -133,13 +170,29 @@ def above(fmt: Format, x: F64) -> F64:
     """The least number of the format that is not below x: an end that is a number of the format where values are."""
     if fmt == FLOAT64 or not in_float64(fmt) or not _regular(fmt):
         return x
+    x = np.asarray(x)
+    if regular(fmt, x):
+        negative = np.asarray(x.view(np.int64) >> np.int64(63))
+        np.invert(negative, out=negative)
+        negative &= np.int64((1 << (53 - fmt.precision)) - 1)
+        return _cut(fmt, x, negative)
     result = _scaled(fmt, x, np.ceil)
     return np.where(result > limits(fmt).top, np.inf, result)
 
 
 def below(fmt: Format, x: F64) -> F64:
     """The greatest number of the format that is not above x."""
+    if fmt == FLOAT64 or not in_float64(fmt) or not _regular(fmt):
+        return x
     return -above(fmt, -x)
+
+
+def also_rounded(fmt: Format, a: Interval) -> Interval:
+    """The numbers of an interval, and what they are when they are rounded to float32, to the format, or to both."""
+    lo, hi = a
+    for stored in (FLOAT32, fmt):
+        lo, hi = np.fmin(lo, nearest(stored, lo)), np.fmax(hi, nearest(stored, hi))
+    return Interval(lo, hi)
 
 
 def exact_in(fmt: Format) -> bool:
@@ -180,30 +233,60 @@ def has_zero(a: Interval) -> Mask:
     return np.asarray((a.lo <= 0) & (a.hi >= 0))
 
 
+def apart_from_zero(a: Interval) -> bool:
+    """Whether all intervals are above zero, or all are below, and finite."""
+    if not a.lo.size:
+        return True
+    return bool((a.lo.min() > 0 and a.hi.max() < np.inf) or (a.hi.max() < 0 and a.lo.min() > -np.inf))
+
+
 def has_infinity(a: Interval) -> Mask:
     return np.isinf(a.lo) | np.isinf(a.hi)
 
 
+def _positive(a: Interval) -> bool:
+    return bool(a.lo.size and a.lo.min() >= 0)
+
+
+def corners(apply: Callable[[F64, F64], F64], a: Interval, b: Interval) -> Interval:
+    """The least and greatest of what the ends give, by a function that is monotone in each operand; NaN where one of
+    them is."""
+    if b.lo is b.hi:
+        first = apply(a.lo, b.lo)
+        if a.lo is a.hi:
+            return Interval(first, first)
+        last = apply(a.hi, b.lo)
+        return Interval(np.minimum(first, last), np.maximum(first, last))
+    if a.lo is a.hi:
+        first, last = apply(a.lo, b.lo), apply(a.lo, b.hi)
+        return Interval(np.minimum(first, last), np.maximum(first, last))
+    if _positive(b):  # both functions grow with the first operand then
+        lo = np.minimum(apply(a.lo, b.lo), apply(a.lo, b.hi))
+        return Interval(lo, np.maximum(apply(a.hi, b.lo), apply(a.hi, b.hi)))
+    first, last = apply(a.lo, b.lo), apply(a.lo, b.hi)
+    lo, hi = np.minimum(first, last), np.maximum(first, last)
+    first, last = apply(a.hi, b.lo), apply(a.hi, b.hi)
+    return Interval(np.minimum(lo, np.minimum(first, last)), np.maximum(hi, np.maximum(first, last)))
+
+
 def multiply(a: Interval, b: Interval) -> tuple[Interval, Mask]:
-    if a.lo is a.hi and b.lo is b.hi:
-        single = a.lo * b.lo
-        if all_finite(single):
-            return Interval(single, single), nowhere(single)
-    corners = [a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi]
-    if all_finite(*corners):
-        lo = np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
-        hi = np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
-        return Interval(lo, hi), nowhere(lo)
+    quick = corners(np.multiply, a, b)
+    if all_finite(*quick):
+        return quick, nowhere(quick.lo)
+    corner = [a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi]
     nan = (has_zero(a) & has_infinity(b)) | (has_zero(b) & has_infinity(a))
     if nan.any():
         empty = np.isnan(a.lo) | np.isnan(b.lo)
-        corners = [np.where(np.isnan(corner) & ~empty, 0.0, corner) for corner in corners]
-    lo = np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
-    hi = np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
+        corner = [np.where(np.isnan(each) & ~empty, 0.0, each) for each in corner]
+    lo = np.minimum(np.minimum(corner[0], corner[1]), np.minimum(corner[2], corner[3]))
+    hi = np.maximum(np.maximum(corner[0], corner[1]), np.maximum(corner[2], corner[3]))
     return Interval(lo, hi), nan
 
 
 def square(a: Interval) -> Interval:
+    if a.lo is a.hi:
+        single = a.lo * a.lo
+        return Interval(single, single)
     lo, hi = a.lo * a.lo, a.hi * a.hi
     return Interval(np.where(has_zero(a), 0.0, np.minimum(lo, hi)), np.maximum(lo, hi))
 
@@ -212,18 +295,16 @@ def divide(a: Interval, b: Interval) -> tuple[Interval, Mask, Mask]:
     """The quotients; where a NaN is possible; where the divisor may be zero, so that nothing is known."""
     zero = has_zero(b)
     if not zero.any():
-        corners = [a.lo / b.lo, a.lo / b.hi, a.hi / b.lo, a.hi / b.hi]
-        if all_finite(*corners) and all_finite(b.lo, b.hi):
-            lo = np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
-            hi = np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
-            return Interval(lo, hi), nowhere(lo), nowhere(lo)
+        quick = corners(np.divide, a, b)
+        if all_finite(*quick, b.lo, b.hi):
+            return quick, nowhere(quick.lo), nowhere(quick.lo)
     safe = Interval(np.where(zero, 1.0, b.lo), np.where(zero, 1.0, b.hi))
-    corners = [a.lo / safe.lo, a.lo / safe.hi, a.hi / safe.lo, a.hi / safe.hi]
+    corner = [a.lo / safe.lo, a.lo / safe.hi, a.hi / safe.lo, a.hi / safe.hi]
     nan = (has_infinity(a) & has_infinity(b)) | (zero & has_zero(a))
     empty = np.isnan(a.lo) | np.isnan(b.lo)
-    corners = [np.where(np.isnan(corner) & ~empty, 0.0, corner) for corner in corners]
-    lo = np.minimum(np.minimum(corners[0], corners[1]), np.minimum(corners[2], corners[3]))
-    hi = np.maximum(np.maximum(corners[0], corners[1]), np.maximum(corners[2], corners[3]))
+    corner = [np.where(np.isnan(each) & ~empty, 0.0, each) for each in corner]
+    lo = np.minimum(np.minimum(corner[0], corner[1]), np.minimum(corner[2], corner[3]))
+    hi = np.maximum(np.maximum(corner[0], corner[1]), np.maximum(corner[2], corner[3]))
     # of inf / inf, what finite dividends and divisors near the ends give lies between 0 and infinity
     wide = has_infinity(a) & has_infinity(b)
     lo = np.where((zero | wide) & ~empty, -np.inf, lo)
@@ -231,12 +312,30 @@ def divide(a: Interval, b: Interval) -> tuple[Interval, Mask, Mask]:
     return Interval(lo, hi), nan, np.asarray(zero & ~empty)
 
 
+_TINY = 2.0**-900
+"""Magnitudes from which products and their error terms do not underflow."""
+
+
 def widened(a: Interval, relative: float = _WIDE) -> Interval:
     """Ends moved outward by a relative error and by the smallest number, but those that are zero or infinite stay."""
+    sizes = [np.abs(a.lo)]
+    sizes.append(sizes[0] if a.hi is a.lo else np.abs(a.hi))
+    if all(scales(size) for size in sizes):
+        error = relative * (1 + 2.0**-40) + 2.0**-52
+        return Interval(a.lo - sizes[0] * error, a.hi + sizes[1] * error)
     fixed_lo, fixed_hi = (a.lo == 0) | np.isinf(a.lo), (a.hi == 0) | np.isinf(a.hi)
-    lo = np.where(fixed_lo, a.lo, down(a.lo - np.abs(a.lo) * relative))
-    hi = np.where(fixed_hi, a.hi, up(a.hi + np.abs(a.hi) * relative))
+    lo = np.where(fixed_lo, a.lo, down(a.lo - sizes[0] * relative))
+    hi = np.where(fixed_hi, a.hi, up(a.hi + sizes[1] * relative))
     return Interval(lo, hi)
+
+
+def scales(size: F64) -> bool:
+    """Whether magnitudes are zero or such that a relative error of them is a number that does not underflow."""
+    if not size.size:
+        return True
+    if not size.max() < 2.0**1000:
+        return False
+    return bool(size.min() >= _TINY) or not ((size < _TINY) & (size > 0)).any()
 
 
 def hull(a: Interval, b: Interval) -> Interval:

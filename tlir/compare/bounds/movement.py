@@ -57,7 +57,8 @@ def moved(
         type = TensorType(step.result.shape, carrier(dtype, part))
         node = replace(step.node, attrs=attrs, types=(type,))
         words = np.asarray(EVALUATORS[node.op](Invocation(node, given)))
-        parts.append(words if part == "tag" else np.asarray(words, order="C").view(np.float64))
+        # a view of the operand where that is all there is to it
+        parts.append(words if part == "tag" else words.view(np.float64))
     return Enclosure(step.result, parts[0], parts[1], parts[2])
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
-from tlir.backends.liveness import last_uses
 from tlir.backends.reference import evaluate_node
 from tlir.compare.bounds import (
     arithmetic,
@@ -25,8 +25,9 @@ from tlir.compare.bounds import (
     transforms,
     windows,
 )
-from tlir.compare.bounds.enclosure import Enclosure, Reasons, certain
-from tlir.compare.bounds.intervals import FLOAT32, Interval, hull, nearest
+from tlir.compare.bounds.blocks import Run, alone, follow, joins, schedule
+from tlir.compare.bounds.enclosure import Enclosure, Kept, Reasons, certain, evenly_tagged
+from tlir.compare.bounds.intervals import also_rounded
 from tlir.compare.bounds.policy import Freedoms
 from tlir.compare.bounds.step import Step
 from tlir.ir.graph import Body, Node, Ref
@@ -65,6 +66,35 @@ _MOVES = (
 )  # fmt: skip
 
 
+class _Nodes:
+    """The nodes of a body, each enclosed from the enclosures of its operands."""
+
+    def __init__(self, body: Body, freedoms: Freedoms, reasons: Reasons, place: str = "") -> None:
+        self.freedoms, self.reasons, self.place = freedoms, reasons, place
+        self.fused, self.soft, self.constant = fusable(body), softened(body), shared(body)
+
+    def enclose(self, node: Node, operands: tuple[Enclosure, ...], stays: bool = True) -> tuple[Enclosure, ...]:
+        """The enclosures of a node's results. ``stays``: what it computes may go on as it is, unrounded say."""
+
+        def run(region: Body, given: list[Enclosure]) -> list[Enclosure]:
+            return propagate(region, given, self.freedoms, self.reasons, place=f"{self.place}{node.id}.")
+
+        step = Step(
+            node,
+            operands,
+            evaluate_node(node, tuple(operand.tensor for operand in operands)),
+            self.freedoms,
+            self.reasons,
+            f"{self.place}{node.id}",
+            stays and node.id in self.fused,
+            stays and node.id in self.soft,
+            tuple(ref.node in self.constant for ref in node.inputs),
+            run,
+        )
+        made = (RULES[node.op](step),) if node.op in RULES else tuple(SEVERAL_RULES[node.op](step))
+        return tuple(evenly_tagged(_also_rounded(enclosure, self.freedoms)) for enclosure in made)
+
+
 def propagate(
     body: Body,
     inputs: Sequence[Enclosure],
@@ -72,76 +102,61 @@ def propagate(
     reasons: Reasons,
     observe: Observe | None = None,
     place: str = "",
-    keep: Callable[[Node], bool] | None = None,
+    progress: Callable[[Node], None] | None = None,
 ) -> list[Enclosure]:
     """The enclosures of a body's outputs, in their own formats, for those of its inputs.
 
-    ``observe`` is called after each node of the body (not of regions) with its enclosures. Numbers of ``reasons`` are
-    those of the enclosures. Raises what the reference raises.
+    ``observe`` is called after each node of the body (not of regions) with its enclosures, and ``progress`` without
+    them, which saves to store those that nothing needs. Numbers of ``reasons`` are those of the enclosures. Raises what
+    the reference raises.
     """
-    given = dict(zip(body.input_ids, inputs, strict=True))
-    values: dict[Ref, Enclosure] = {}
-    dropped = last_uses(body)
-    fused = fusable(body)
-    soft = softened(body)
-    constant = shared(body)
-
-    def run(region: Body, operands: list[Enclosure]) -> list[Enclosure]:
-        return propagate(region, operands, freedoms, reasons, place=f"{place}{node.id}.")
-
+    values = {Ref(i): given for i, given in zip(body.input_ids, inputs, strict=True)}
+    nodes = _Nodes(body, freedoms, reasons, place)
     with np.errstate(all="ignore"):
-        for node in body.nodes:
-            if node.op == "input":
-                results: tuple[Enclosure, ...] = (given[node.id],)
+        for item in schedule(body):
+            task = item.task
+            if isinstance(task, Run):
+                done: Sequence[Node] = task.nodes
+                values |= follow(task, values, nodes.enclose, observe is not None)
             else:
-                operands = tuple(values[ref] for ref in node.inputs)
-                fixed = tuple(ref.node in constant for ref in node.inputs)
-                results = _node(node, operands, freedoms, reasons, place, node.id in fused, node.id in soft, fixed, run)
-            for k, enclosure in enumerate(results):
-                values[Ref(node.id, k)] = enclosure
-            if observe is not None:
-                observe(node, results)
-            for ref in dropped[node.id]:
-                del values[ref]
+                done = (task,)
+                if task.op != "input":
+                    made = nodes.enclose(task, tuple(values[ref] for ref in task.inputs))
+                    values |= {Ref(task.id, k): enclosure for k, enclosure in enumerate(made)}
+            for node in done:
+                if observe is not None:
+                    observe(node, tuple(values[Ref(node.id, k)] for k in range(len(node.types))))
+                if progress is not None:
+                    progress(node)
+            for ref in item.dropped:
+                values.pop(ref, None)
+            if observe is not None and isinstance(task, Run):
+                for node in task.nodes:
+                    if node.id not in task.needed:
+                        del values[Ref(node.id)]
         return [values[ref].stored() for ref in body.outputs]
-
-
-def _node(
-    node: Node,
-    operands: tuple[Enclosure, ...],
-    freedoms: Freedoms,
-    reasons: Reasons,
-    place: str,
-    fused: bool,
-    soft: bool,
-    fixed: tuple[bool, ...],
-    run: Callable[[Body, list[Enclosure]], list[Enclosure]],
-) -> tuple[Enclosure, ...]:
-    tensors = tuple(operand.tensor for operand in operands)
-    results = evaluate_node(node, tensors)
-    step = Step(node, operands, results, freedoms, reasons, f"{place}{node.id}", fused, soft, fixed, run)
-    made = (RULES[node.op](step),) if node.op in RULES else tuple(SEVERAL_RULES[node.op](step))
-    return tuple(_also_rounded(enclosure, freedoms) for enclosure in made)
 
 
 def _also_rounded(enclosure: Enclosure, freedoms: Freedoms) -> Enclosure:
     """Where results may be kept in float32, any of them may be rounded to that, or to its own format."""
     dtype = enclosure.dtype
-    if dtype.format is None or not freedoms.keeps_excess(dtype.float_format) or enclosure.all_sure:
+    done = isinstance(enclosure, Kept)
+    if done or dtype.format is None or not freedoms.keeps_excess(dtype.float_format) or enclosure.all_sure:
         return enclosure
-    fmt = dtype.float_format
-    every = enclosure.interval
-    for stored in (FLOAT32, fmt):
-        every = hull(every, Interval(nearest(stored, enclosure.lo), nearest(stored, enclosure.hi)))
-    return Enclosure(enclosure.tensor, every.lo, every.hi, enclosure.tag)
+    return Enclosure(enclosure.tensor, *also_rounded(dtype.float_format, enclosure.interval), enclosure.tag)
 
 
 def enclose(
-    body: Body, inputs: Sequence[Tensor], freedoms: Freedoms, observe: Observe | None = None
+    body: Body,
+    inputs: Sequence[Tensor],
+    freedoms: Freedoms,
+    observe: Observe | None = None,
+    progress: Callable[[Node], None] | None = None,
 ) -> tuple[list[Enclosure], Reasons]:
     """The enclosures of the outputs for inputs that every execution is given, and the reasons that their tags name."""
     reasons = Reasons()
-    return propagate(body, [certain(tensor) for tensor in inputs], freedoms, reasons, observe), reasons
+    given = [certain(tensor) for tensor in inputs]
+    return propagate(body, given, freedoms, reasons, observe, progress=progress), reasons
 
 
 def local(
@@ -157,23 +172,15 @@ def local(
 
     ``recorded``: the frontend stored the result by itself, so that it is in its own format; otherwise what it computed
     may have gone on into the next operation as it was."""
-    fixed = shared(body)
-
-    def run(region: Body, given: list[Enclosure]) -> list[Enclosure]:
-        return propagate(region, given, freedoms, reasons, place=f"{node.id}.")
-
+    nodes = _Nodes(body, freedoms, reasons)
     with np.errstate(all="ignore"):
-        enclosures = _node(
-            node,
-            tuple(operands),
-            freedoms,
-            reasons,
-            "",
-            not recorded and node.id in fusable(body),
-            not recorded and node.id in softened(body),
-            tuple(ref.node in fixed for ref in node.inputs),
-            run,
-        )
+        if joins(body, node):
+            values = dict(zip(node.inputs, operands, strict=True))
+            enclosures = (
+                follow(alone(body, node), values, partial(nodes.enclose, stays=not recorded), False)[Ref(node.id)],
+            )
+        else:
+            enclosures = nodes.enclose(node, tuple(operands), not recorded)
     return tuple(enclosure.stored() for enclosure in enclosures) if recorded else enclosures
 
 
@@ -206,6 +213,7 @@ def softened(body: Body) -> frozenset[int]:
     return frozenset(found)
 
 
+@remembered()
 def constants(body: Body) -> frozenset[int]:
     """Nodes that depend on no input."""
     found: set[int] = set()
@@ -215,6 +223,7 @@ def constants(body: Body) -> frozenset[int]:
     return frozenset(found)
 
 
+@remembered()
 def shared(body: Body) -> frozenset[int]:
     """Nodes by whose reciprocal a compiler may multiply: those that depend on no input, and those that repeat values,
     whose reciprocals are fewer than the quotients."""
@@ -223,4 +232,4 @@ def shared(body: Body) -> frozenset[int]:
         grows = node.op == "broadcast_in_dim" and node.type.size > body.operand_types(node)[0].size
         if grows or (node.op in _MOVES and any(ref.node in repeated for ref in node.inputs)):
             repeated.add(node.id)
-    return constants(body) | repeated
+    return constants(body) | frozenset(repeated)

@@ -12,11 +12,14 @@ from tlir.compare.bounds.enclosure import (
     NAN,
     SHIFT,
     UNSURE,
+    Certain,
     Enclosure,
     Reason,
     Reasons,
     Tags,
     certain,
+    clear,
+    everywhere,
     first_of,
     is_uniform,
     merged_tags,
@@ -98,11 +101,12 @@ class Step:
 
     def enclosed(self, interval: Interval, tag: Tags, sure: Mask | None = None, k: int = 0) -> Enclosure:
         """Values in the interval; the reference's own where ``sure`` is set. Elsewhere tags get UNSURE."""
-        if sure is not None and sure.all():
+        some = sure is not None and bool(sure.any())
+        if some and sure is not None and sure.all():
             return certain(self.results[k])
         tag = with_flag(tag, UNSURE)
         lo, hi = interval
-        if sure is not None and sure.any():
+        if some and sure is not None:
             known = certain(self.results[k])
             lo, hi = np.where(sure, known.lo, lo), np.where(sure, known.hi, hi)
             tag = np.where(sure, known.tag, tag)
@@ -119,10 +123,15 @@ class Step:
         """Elementwise: where every operand is sure."""
         tag = self.tags()
         if is_uniform(tag):
-            return np.broadcast_to((first_of(tag) & UNSURE) == 0, tag.shape)
+            return everywhere(not first_of(tag) & UNSURE, tag.shape)
         return np.asarray((tag & UNSURE) == 0)
 
     # ---- roundings --------------------------------------------------------------------------------------------------
+
+    @property
+    def nowhere_sure(self) -> bool:
+        """Whether an operand is not sure at any element."""
+        return any(is_uniform(operand.tag) and not operand.all_sure for operand in self.operands)
 
     def rounded(self, fmt: Format, exact: Interval, unrounded: bool = False) -> tuple[Interval, Mask]:
         """The results, in a format, of an operation whose exact result lies in ``exact``, rounded once to nearest; with
@@ -141,11 +150,9 @@ class Step:
 
     def flushed(self, fmt: Format, a: Interval) -> Interval:
         """The interval, and zero where a value in it is subnormal and may be flushed."""
-        if not self.freedoms.flush:
+        if not self.freedoms.flush or clear(fmt, a):
             return a
         tiny = limits(fmt).tiny
-        if not a.lo.size or (np.abs(a.lo).min() >= tiny and np.abs(a.hi).min() >= tiny):
-            return a
         return Interval(
             np.where((a.lo > 0) & (a.lo < tiny), 0.0, a.lo), np.where((a.hi < 0) & (a.hi > -tiny), 0.0, a.hi)
         )
@@ -155,33 +162,34 @@ class Step:
         tiny = limits(fmt).tiny
         if not self.freedoms.flush or not a.lo.size:
             return np.broadcast_to(np.False_, a.lo.shape)
-        if a.lo is a.hi and np.abs(a.lo).min() >= tiny:
+        if a.lo is a.hi and clear(fmt, a):
             return np.broadcast_to(np.False_, a.lo.shape)
         return np.asarray((a.lo < tiny) & (a.hi > -tiny) & ((a.lo != 0) | (a.hi != 0)))
 
     def subnormal_operand(self, k: int) -> Mask:
         """Where an operand may be taken as zero."""
         operand = self.operands[k]
-        if operand.dtype.format is None:
-            return np.zeros(operand.lo.shape, np.bool_)
+        flushes = self.freedoms.flush and operand.dtype.format is not None
+        if not flushes or (isinstance(operand, Certain) and operand.clear):
+            return np.broadcast_to(np.False_, operand.lo.shape)
         return self.subnormal(operand.dtype.float_format, operand.interval)
 
     def operand(self, k: int) -> Interval:
         """The values of an operand as arithmetic sees them: subnormal ones may be flushed."""
         operand = self.operands[k]
-        if operand.dtype.format is None:
+        if operand.dtype.format is None or not self.freedoms.flush or operand.clear:
             return operand.interval
         return self.flushed(operand.dtype.float_format, operand.interval)
 
     def untouched(self, fmt: Format, *intervals: Interval) -> Mask:
         """Where all operands are sure and nothing is flushed, in them or in these."""
-        if any(is_uniform(operand.tag) and not operand.all_sure for operand in self.operands):
-            return np.broadcast_to(np.False_, self.operands[0].lo.shape)
+        if self.nowhere_sure:
+            return everywhere(False, self.operands[0].tensor.words.shape)
         sure = self.all_sure()
         if self.freedoms.flush:
-            for operand in self.operands:
+            for k, operand in enumerate(self.operands):
                 if operand.dtype.format is not None:
-                    sure = sure & ~self.subnormal(operand.dtype.float_format, operand.interval)
+                    sure = sure & ~self.subnormal_operand(k)
             for interval in intervals:
                 sure = sure & ~self.subnormal(fmt, interval)
         return np.asarray(sure)

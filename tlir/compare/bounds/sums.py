@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tlir.compare.bounds import intervals as iv
-from tlir.compare.bounds.enclosure import NAN, UNSURE, Enclosure, Tags
+from tlir.compare.bounds.enclosure import NAN, UNSURE, Enclosure, Tags, first_of, is_uniform, uniform
 from tlir.compare.bounds.intervals import F64, U64, Interval, Mask
 from tlir.compare.bounds.step import Step
 from tlir.ir.ops import Accumulate
@@ -118,6 +118,8 @@ def reduced_tags(tag: Tags, axis: int = 0) -> Tags:
     """Flags of any element along the axis, and one of the reasons."""
     if not tag.size:
         return np.zeros(np.delete(tag.shape, axis), np.uint32)
+    if is_uniform(tag):
+        return uniform(int(first_of(tag)), tag.shape[:axis] + tag.shape[axis + 1 :])
     flags = np.bitwise_or.reduce(tag, axis=axis)
     if (tag > 3).any():
         return np.asarray((np.maximum.reduce(tag >> np.uint32(2), axis=axis) << np.uint32(2)) | (flags & np.uint32(3)))
