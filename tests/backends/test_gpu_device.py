@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,12 +16,15 @@ from hypothesis import strategies as st
 from lower_graphs import Builder, random_graph, random_tensor
 
 from tlir.backends import run
-from tlir.backends.cuda import device, host
+from tlir.backends.cuda import device, host, kept, nvrtc
 from tlir.backends.cuda.function import Source
 from tlir.backends.reference import evaluate
 from tlir.errors import UnsupportedError
-from tlir.ir.graph import Graph
+from tlir.ir.graph import Body, Graph
 from tlir.ir.types import NAMED, TensorType
+
+FOUND = device.cupy
+"""The real function, which the stand-in takes the place of."""
 
 
 def test_without_a_gpu_there_is_one_sentence_and_no_fallback() -> None:
@@ -49,36 +55,53 @@ def _array(words: Any) -> Array:
 
 
 class Module:
-    """Functions of the host build for the kernels of one module."""
+    """Functions of the host build for the kernels that the machine code of a file names."""
 
     kernels: ClassVar[dict[str, Source]] = {}
+    loaded: ClassVar[list[bytes]] = []
 
-    def __init__(self, code: str, options: tuple[str, ...]) -> None:
-        assert "--fmad=false" in options
-        self.built = host.build([kernel for kernel in self.kernels.values() if f"void {kernel.name}(" in code])
+    def __init__(self, *, path: str) -> None:
+        code = Path(path).read_bytes()
+        assert code.startswith(b"\x7fELF")
+        self.loaded.append(code)
+        self.built = host.build([kernel for kernel in self.kernels.values() if kernel.name.encode() in code])
 
     def get_function(self, name: str) -> Any:
         function = self.built[name].function
 
         def launch(grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
             total, *arrays = arguments
+            assert isinstance(total, np.uint64)
             assert all(isinstance(array, Array) for array in arrays)
+            # fewer blocks than are asked for take more turns, with scratch memory for all of them
             assert function(min(grid[0], 2), block[0], False, int(total), *(array.ctypes.data for array in arrays))
 
         return launch
 
 
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[None]:
-    """A GPU of one processor, as far as the device can see."""
-    standin = SimpleNamespace(
+class OutOfMemoryError(Exception):
+    pass
+
+
+def _gpu() -> SimpleNamespace:
+    """CuPy with a GPU of one processor, as far as the device can see."""
+    attributes = {"MultiProcessorCount": 1}
+    own = SimpleNamespace(attributes=attributes, compute_capability="90", synchronize=lambda: None)
+    return SimpleNamespace(
         asarray=_array,
         empty=lambda shape, dtype: np.full(shape, 1, dtype).view(Array),
         zeros=lambda shape, dtype: np.zeros(shape, dtype).view(Array),
         RawModule=Module,
-        cuda=SimpleNamespace(Device=lambda: SimpleNamespace(attributes={"MultiProcessorCount": 1})),
+        cuda=SimpleNamespace(Device=lambda: own, memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError)),
     )
-    real = device.source
+
+
+@pytest.fixture(scope="module")
+def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    """A GPU of one processor, with a folder of its own for what is kept."""
+    if nvrtc.library() is None:
+        pytest.skip("NVRTC is not installed")
+    standin, real = _gpu(), device.source
 
     def noted(kernel: Any) -> Any:
         made = real(kernel)
@@ -87,9 +110,10 @@ def gpu() -> Iterator[None]:
         return made
 
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(device, "cupy", lambda: standin)
         patch.setattr(device, "source", noted)
-        yield
+        yield standin
 
 
 @pytest.mark.usefixtures("gpu")
@@ -97,7 +121,11 @@ def gpu() -> Iterator[None]:
 @given(st.integers(0, 2**32 - 1))
 def test_random_graphs(seed: int) -> None:
     body, inputs = random_graph(seed, 1 + seed % 10)
-    for expected, result in zip(evaluate(body, inputs), device.evaluate(body, inputs), strict=True):
+    with pytest.MonkeyPatch.context() as patch:
+        # real machine code takes most of the time, and other tests have it
+        patch.setattr(nvrtc, "code", lambda text, _: b"\x7fELF" + text.encode())
+        results = device.evaluate(body, inputs)
+    for expected, result in zip(evaluate(body, inputs), results, strict=True):
         assert expected.same_words(result)
 
 
@@ -114,3 +142,126 @@ def test_a_launch_that_leaves_a_rounding_open_is_evaluated_by_the_reference(monk
     assert result.same_words(evaluate(body, inputs)[0])
     assert executable.statistics.kernels == 0
     assert {node for node, _ in executable.statistics.reference} == {1, 2}
+
+
+def product(m: int, k: int, n: int) -> Body:
+    builder, of = Builder(np.random.default_rng(0)), NAMED["float32"]
+    x, y = builder.input(TensorType((m, k), of)), builder.input(TensorType((k, n), of))
+    attrs = {
+        "lhs_batching_dimensions": (),
+        "rhs_batching_dimensions": (),
+        "lhs_contracting_dimensions": (1,),
+        "rhs_contracting_dimensions": (0,),
+    }
+    value = builder.add("dot_general", (x, y), TensorType((m, n), of), **attrs)
+    return builder.body([builder.add("tanh", (value,), TensorType((m, n), of))])
+
+
+@pytest.mark.usefixtures("gpu")
+def test_tiles_and_what_follows_them() -> None:
+    body, random = product(40, 33, 35), np.random.default_rng(1)
+    inputs = [random_tensor(random, body.nodes[k].types[0]) for k in body.input_ids]
+    (expected,), (result,) = evaluate(body, inputs), device.evaluate(body, inputs)
+    assert expected.same_words(result)
+    assert device.executable(body).statistics.kernels == 1
+
+
+@pytest.mark.usefixtures("gpu")
+def test_what_was_compiled_is_found_by_the_next_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = product(11, 12, 13)
+    first = device.GpuExecutable(body).statistics
+    assert (first.cache_hits, first.compiled) == (0, 1)
+    code = Module.loaded[-1]
+
+    def refused(*_: object) -> bytes:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(nvrtc, "code", refused)
+    again = device.GpuExecutable(body).statistics
+    assert (again.cache_hits, again.compiled) == (1, 0)
+    assert Module.loaded[-1] == code
+
+
+@pytest.mark.usefixtures("gpu")
+def test_machine_code_is_kept_for_its_text_architecture_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = 'extern "C" __global__ void f(float* x) { *x = 1.0f; }'
+    made: list[tuple[str, int]] = []
+    monkeypatch.setattr(nvrtc, "code", lambda text, capability: made.append((text, capability)) or b"code")
+    for capability in (80, 90, 80, 90):
+        assert kept.machine_code(text, capability) == b"code"
+    assert made == [(text, 80), (text, 90)]
+    monkeypatch.setattr(nvrtc, "version", lambda: (99, 0))
+    kept.machine_code(text, 80)
+    kept.machine_code(text + " ", 80)
+    assert len(made) == 4
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason="NVRTC is not installed")
+def test_an_architecture_that_is_newer_than_the_compiler_gets_ptx() -> None:
+    text = 'extern "C" __global__ void f(float* x) { *x = 1.0f; }'
+    assert nvrtc.code(text, 90).startswith(b"\x7fELF")
+    ptx = nvrtc.code(text, 999).decode()
+    assert f".target sm_{max(nvrtc.supported())}" in ptx
+    with pytest.raises(nvrtc.CompileError, match="absent"):
+        nvrtc.code(text.replace("1.0f", "absent"), 90)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_times_are_apart_and_constants_are_sent_once() -> None:
+    builder, random = Builder(np.random.default_rng(0)), np.random.default_rng(1)
+    type = TensorType((50,), NAMED["float64"])
+    constant = builder.add("constant", (), type, value=random_tensor(random, type))
+    body = builder.body([builder.add("add", (builder.input(type), constant), type)])
+    inputs = [random_tensor(random, type)]
+    executable = device.GpuExecutable(body)
+    for _ in range(2):
+        (result,) = executable.run(inputs)
+        assert result.same_words(evaluate(body, inputs)[0])
+        found = executable.statistics
+        assert min(found.lower_seconds, found.compile_seconds, found.transfer_seconds) > 0
+        assert found.first_transfer_seconds > 0
+    sent: list[int] = []
+    original = executable._sent
+    executable._sent = lambda *arguments: (sent.append(1), original(*arguments))[1]  # type: ignore[method-assign]
+    executable.run(inputs)
+    assert len(sent) == 1
+
+
+def test_a_gpu_whose_memory_does_not_suffice_is_one_sentence(gpu: SimpleNamespace) -> None:
+    body, random = product(5, 6, 7), np.random.default_rng(1)
+    executable = device.GpuExecutable(body)
+
+    def full(*_: object) -> None:
+        raise OutOfMemoryError("Out of memory allocating 17 bytes\nmore")
+
+    executable.cupy = SimpleNamespace(**{**vars(gpu), "empty": full})
+    inputs = [random_tensor(random, body.nodes[k].types[0]) for k in body.input_ids]
+    with pytest.raises(UnsupportedError, match=r"17 bytes\)$") as caught:
+        executable.run(inputs)
+    assert caught.value.code == "TL0603"
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def message(found: object) -> str:
+        FOUND.cache_clear()
+        monkeypatch.setitem(sys.modules, "cupy", found)
+        with pytest.raises(UnsupportedError) as caught:
+            FOUND()
+        assert caught.value.code == "TL0802"
+        assert "\n" not in caught.value.message
+        return str(caught.value.message)
+
+    def runtime(count: object) -> ModuleType:
+        module = ModuleType("cupy")
+        module.__spec__ = ModuleSpec("cupy", None)
+        module.cuda = SimpleNamespace(runtime=SimpleNamespace(getDeviceCount=count))  # type: ignore[attr-defined]
+        return module
+
+    def failing() -> int:
+        raise RuntimeError("cudaErrorInsufficientDriver: too old\nsecond line")
+
+    assert "too old" in message(runtime(failing))
+    assert "no GPU" in message(runtime(lambda: 0))
+    monkeypatch.setattr(nvrtc, "library", lambda: None)
+    assert "NVRTC" in message(runtime(lambda: 1))
+    FOUND.cache_clear()

@@ -1,51 +1,76 @@
 """Bodies run by generated CUDA kernels on a GPU, through CuPy.
 
-Values stay on the GPU between kernels. What has no kernel is evaluated by the reference, and so is a launch in which
-the rounding of an elementary function was decided by no bound; the statistics name both.
+Values stay on the GPU between kernels, and kernels follow each other without the processor waiting for them, except
+behind one that may leave the rounding of an elementary function undecided. Such a launch is evaluated by the reference,
+and so is what has no kernel; the statistics name both.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tlir.backends.cpu.device import Executable, Statistics, require_plain, written
+from tlir.backends.cuda import nvrtc
 from tlir.backends.cuda.function import Source
-from tlir.backends.cuda.nvrtc import FLAGS
+from tlir.backends.cuda.kept import machine_code
 from tlir.backends.cuda.source import module, source
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate_node
 from tlir.errors import UnsupportedError
+from tlir.floatlib.soft import objects
 from tlir.ir.graph import Body, Ref
 from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor, words_shape
 from tlir.kernel.ir import Fallback, Kernel, Launch
 
-BLOCKS_PER_PROCESSOR = 8
+BLOCKS_PER_PROCESSOR = 16
 """Blocks of the grid for each of the GPU's processors, where there is work for so many."""
+
+UNDECIDED = "the rounding of an elementary function is not decided on the GPU"
 
 
 @lru_cache(maxsize=1)
 def cupy() -> Any:
-    """CuPy, where it and a GPU are there; otherwise UnsupportedError TL0802."""
+    """CuPy, where it, NVRTC and a GPU are there; otherwise UnsupportedError TL0802."""
+    if find_spec("cupy") is None:
+        raise _absent("the device gpu needs CuPy, which is not installed", "pip install 'tlir[gpu]'")
     try:
         import cupy as found
-    except ImportError:
-        raise UnsupportedError(
-            "TL0802", "the device gpu needs CuPy, which is not installed", hint="pip install 'tlir[gpu]'"
-        ) from None
+    except Exception as error:  # what its compiled modules raise depends on what they lack
+        raise _absent(f"the device gpu needs CuPy, which does not load ({_first_line(error)})") from None
     try:
         count = found.cuda.runtime.getDeviceCount()
     except Exception as error:  # CuPy raises its own classes, of several modules
-        raise UnsupportedError("TL0802", f"there is no GPU that CUDA can use ({error})") from None
+        raise _absent(f"there is no GPU that CUDA can use ({_first_line(error)})") from None
     if count < 1:
-        raise UnsupportedError("TL0802", "there is no GPU that CUDA can use")
+        raise _absent("there is no GPU that CUDA can use")
+    if nvrtc.library() is None:
+        raise _absent("the device gpu needs NVRTC, which is not installed", "pip install nvidia-cuda-nvrtc")
     return found
+
+
+def _absent(text: str, hint: str | None = None) -> UnsupportedError:
+    return UnsupportedError("TL0802", text, hint=hint)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+@dataclass
+class GpuStatistics(Statistics):
+    """What a run did; ``first_transfer_seconds`` are those of the first run, which sends the constants too."""
+
+    first_transfer_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -57,33 +82,61 @@ class GpuKernel:
 
 
 class GpuExecutable(Executable):
-    """A body whose kernels are compiled together, once; CuPy keeps what it compiled on disk."""
+    """A body whose kernels are compiled together, once; other processes find the machine code on disk."""
 
     def __init__(self, body: Body) -> None:
         super().__init__(body)
         self.cupy = cupy()
+        self._device = self.cupy.cuda.Device()
+        start, before = time.perf_counter(), dict(objects.counts)
         made = {id(s.kernel): source(s.kernel) for s in self.program.steps if isinstance(s, Launch)}
-        start = time.perf_counter()
         sources = [one for one in made.values() if isinstance(one, Source)]
-        compiled = self.cupy.RawModule(code=module(sources), options=FLAGS) if sources else None
+        loaded = self._module(module(sources)) if sources else None
         self._kernels: dict[int, GpuKernel | str] = {}
         for key, one in made.items():
-            if isinstance(one, Source) and compiled is not None:
-                self._kernels[key] = GpuKernel(one, compiled.get_function(one.name))
+            if isinstance(one, Source) and loaded is not None:
+                self._kernels[key] = GpuKernel(one, loaded.get_function(one.name))
             else:
                 self._kernels[key] = str(one)
-        self.statistics.compile_seconds = time.perf_counter() - start
+        self._once = GpuStatistics(
+            lower_seconds=self.statistics.lower_seconds,
+            compile_seconds=time.perf_counter() - start,
+            cache_hits=objects.counts["hits"] - before["hits"],
+            compiled=objects.counts["compiled"] - before["compiled"],
+        )
+        self.statistics = self._once
         self._constants: dict[Ref, Any] | None = None
-        self._processors = self.cupy.cuda.Device().attributes["MultiProcessorCount"]
+        self._most = self._device.attributes["MultiProcessorCount"] * BLOCKS_PER_PROCESSOR
+        self._nothing = self.cupy.zeros(1, np.uint32)
+
+    def _module(self, text: str) -> Any:
+        """The kernels' module, which CuPy loads from a file, and loads again for every device that it is used on."""
+        self._folder = tempfile.TemporaryDirectory(prefix="tlir-gpu-", ignore_cleanup_errors=True)
+        file = Path(self._folder.name) / "kernels.cubin"
+        file.write_bytes(machine_code(text, int(self._device.compute_capability)))
+        return self.cupy.RawModule(path=str(file))
 
     def compile(self, kernel: Kernel) -> GpuKernel | str:
         return self._kernels[id(kernel)]
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """The outputs for inputs in the order of ``input_ids``."""
-        statistics = Statistics(
-            lower_seconds=self.statistics.lower_seconds, compile_seconds=self.statistics.compile_seconds
+        """The outputs for inputs in the order of ``input_ids``. UnsupportedError TL0603 where the GPU's memory does not
+        hold the values."""
+        try:
+            return self._run(inputs)
+        except self.cupy.cuda.memory.OutOfMemoryError as error:
+            raise UnsupportedError("TL0603", f"the GPU's memory does not hold the run ({_first_line(error)})") from None
+
+    def _run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        once = self._once
+        statistics = GpuStatistics(
+            lower_seconds=once.lower_seconds,
+            compile_seconds=once.compile_seconds,
+            cache_hits=once.cache_hits,
+            compiled=once.compiled,
+            first_transfer_seconds=once.first_transfer_seconds,
         )
+        first = self._constants is None
         if self._constants is None:
             self._constants = {ref: self._sent(tensor, statistics) for ref, tensor in self.program.constants.items()}
         values: dict[Ref, Any] = {
@@ -91,11 +144,8 @@ class GpuExecutable(Executable):
         }
         values.update(self._constants)
         for number, step in enumerate(self.program.steps):
-            if number in self._kept:
-                values |= self._kept[number]
-            elif isinstance(step, Launch):
+            if isinstance(step, Launch):
                 self._on_gpu(number, step, values, statistics)
-                self.keep(number, step, values)
             elif isinstance(step, Fallback):
                 node = self.body.nodes[step.node]
                 results = evaluate_node(node, tuple(self._fetched(ref, values, statistics) for ref in node.inputs))
@@ -106,6 +156,8 @@ class GpuExecutable(Executable):
             for ref in self._last[number]:
                 values.pop(ref, None)
         results = tuple(self._fetched(ref, values, statistics) for ref in self.program.outputs)
+        if first:
+            statistics.first_transfer_seconds = once.first_transfer_seconds = statistics.transfer_seconds
         self.statistics = statistics
         return list(results)
 
@@ -121,30 +173,35 @@ class GpuExecutable(Executable):
                 statistics.fused += len(launch.kernel.nodes)
                 statistics.bytes_moved += call.bytes
                 return
-        reason = call if isinstance(call, str) else "the rounding of an elementary function is not decided on the GPU"
+        reason = call if isinstance(call, str) else UNDECIDED
         known = {ref: self._fetched(ref, values, statistics) for ref in launch.arguments if ref not in outputs}
         for ref, tensor in run_launch(launch, self.program.types, known).items():
             values[ref] = self._sent(tensor, statistics)
         statistics.reference += [(node, reason) for node in launch.kernel.nodes]
 
     def _launched(self, kernel: GpuKernel, arrays: Sequence[Any]) -> bool:
-        """Runs a kernel; whether all its results are certain."""
-        total = kernel.source.total
-        if not total:
+        """Runs a kernel; whether all its results are certain, for which one that may leave some open is waited for."""
+        made = kernel.source
+        if not made.total:
             return True
-        blocks = kernel.source.blocks(self._processors * BLOCKS_PER_PROCESSOR)
-        undecided = self.cupy.zeros(1, np.uint32)
-        scratch = self.cupy.empty(max(kernel.source.scratch_bytes(blocks), 1), np.uint8)
-        kernel.function((blocks,), (kernel.source.threads,), (np.uint64(total), undecided, scratch, *arrays))
-        return int(undecided.get()[0]) == 0
+        blocks = made.blocks(self._most)
+        undecided = self.cupy.zeros(1, np.uint32) if made.may_leave_open else self._nothing
+        size = made.scratch_bytes(blocks)
+        scratch = self.cupy.empty(size, np.uint8) if size else self._nothing
+        kernel.function((blocks,), (made.threads,), (np.uint64(made.total), undecided, scratch, *arrays))
+        return not made.may_leave_open or int(undecided.get()[0]) == 0
 
     def _sent(self, tensor: Tensor, statistics: Statistics) -> Any:
+        self._device.synchronize()
         start = time.perf_counter()
         array = self.cupy.asarray(np.asarray(tensor.words, order="C"))
+        self._device.synchronize()
         statistics.transfer_seconds += time.perf_counter() - start
         return array
 
     def _fetched(self, ref: Ref, values: dict[Ref, Any], statistics: Statistics) -> Tensor:
+        # kernels that still run are no part of the transfer
+        self._device.synchronize()
         start = time.perf_counter()
         words = np.asarray(values[ref].get())
         statistics.transfer_seconds += time.perf_counter() - start

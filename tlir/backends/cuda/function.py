@@ -91,8 +91,10 @@ def assembled(
     threads: int = BLOCK,
     scratch: int = 0,
     barriers: bool = False,
+    resident: int = 1,
 ) -> Source:
-    """The function of a kernel whose body are ``lines``, named by its content."""
+    """The function of a kernel whose body are ``lines``, named by its content; ``resident`` blocks are to share a
+    processor's registers."""
     parameters = ["uint64_t total", "uint32_t* undecided", "uint8_t* scratch"]
     for number, buffer in enumerate(b for b in kernel.buffers if b.role != "local"):
         constant = "" if buffer.role == "output" else "const "
@@ -100,5 +102,6 @@ def assembled(
     body = "\n".join([f"({', '.join(parameters)}) {{", *lines, "}", ""])
     label = "".join(c if c.isalnum() else "_" for c in kernel.name)
     name = f"{label}_{sha256(body.encode()).hexdigest()[:12]}"
-    text = f'extern "C" __global__ void {name}{body}'
+    bounds = f"__launch_bounds__({threads}, {resident})"
+    text = f'extern "C" __global__ void {bounds} {name}{body}'
     return Source(text, tables, name, tuple(parameters), total, unit, threads, scratch, barriers)

@@ -7,6 +7,7 @@
 #include <ucontext.h>
 
 #define __global__
+#define __launch_bounds__(...)
 #define __restrict__ __restrict
 #define __align__(n) __attribute__((aligned(n)))
 // one block runs at a time

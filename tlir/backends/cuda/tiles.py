@@ -18,7 +18,7 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu import scalars
-from tlir.backends.cpu.lanes import I64
+from tlir.backends.cpu.lanes import FLOAT, I32, I64
 from tlir.backends.cpu.values import carrier, word_type
 from tlir.backends.cuda.builder import Builder, Text, expression, type_name
 from tlir.backends.cuda.emitter import CudaEmitter, counted, emitter_of, part_of
@@ -171,7 +171,10 @@ class Tiles:
             for part in self.c.parts:
                 self._part(part, counters, row, column)
             self._epilogue(counters, row, column)
-        return assembled(self.c.kernel, b.lines, b.tables, total, unit=1, threads=shape.threads, barriers=True)
+        # the largest tiles would otherwise take just so many registers that one block is alone on its processor
+        resident = 2 if self.kind in (FLOAT, I32) else 1
+        made = {"unit": 1, "threads": shape.threads, "resident": resident}
+        return assembled(self.c.kernel, b.lines, b.tables, total, barriers=True, **made)
 
     # ---- accumulation -----------------------------------------------------------------------------------------------
 

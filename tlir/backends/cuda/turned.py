@@ -70,10 +70,10 @@ def turnable(body: Block, variable: Variable) -> tuple[Load, ...]:
 
 def _plain(load: Load, variable: Variable) -> bool:
     for _, atom in load.offset.terms:
-        divided = isinstance(atom, Quotient | Remainder)
-        if isinstance(atom, FromValue) or (
-            divided and (variable in atom.dividend.variables() or atom.dividend.values())
-        ):
+        if isinstance(atom, Quotient | Remainder):
+            if variable in atom.dividend.variables() or atom.dividend.values():
+                return False
+        elif isinstance(atom, FromValue):
             return False
     return True
 
