@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -48,7 +49,7 @@ def layers(x: Any, weights: list[Any], positive: Callable[[Any], Any]) -> Any:
 
 def perceptron_parameters() -> list[list[Any]]:
     sizes = (784, 1024, 1024, 10)
-    pairs = zip(sizes, sizes[1:], strict=False)
+    pairs = pairwise(sizes)
     return [[w / np.sqrt(len(w)), b] for w, b in (arrays((m, n), (n,)) for m, n in pairs)]
 
 
@@ -105,7 +106,7 @@ def block_parameters() -> dict[str, Any]:
 
 def torch_cases(dtype: str) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
     import torch
-    from torch.nn import functional as F
+    from torch.nn import functional
 
     own = getattr(torch, dtype)
 
@@ -121,23 +122,23 @@ def torch_cases(dtype: str) -> Iterator[tuple[str, Callable[..., Any], tuple[Any
 
     def block(x: Any, p: dict[str, Any]) -> Any:
         b, t, d = x.shape
-        h = F.layer_norm(x, (d,), *p["norm1"])
+        h = functional.layer_norm(x, (d,), *p["norm1"])
         q, k, v = ((h @ p[n]).reshape(b, t, 8, d // 8).transpose(1, 2) for n in "qkv")
         x = x + attention(q, k, v).transpose(1, 2).reshape(b, t, d) @ p["o"]
-        return x + F.gelu(F.layer_norm(x, (d,), *p["norm2"]) @ p["up"]) @ p["down"]
+        return x + functional.gelu(functional.layer_norm(x, (d,), *p["norm2"]) @ p["up"]) @ p["down"]
 
     weights = perceptron_parameters()
     yield "perceptron", lambda x, w: layers(x, w, torch.relu), (cast(arrays((256, 784))[0]), cast(weights))
     yield (
         "layer_norm",
-        lambda x, w, b: F.layer_norm(x, (1024,), w, b),
+        lambda x, w, b: functional.layer_norm(x, (1024,), w, b),
         tuple(cast(arrays((4096, 1024), (1024,), (1024,)))),
     )
     yield "softmax", lambda x: torch.softmax(x, -1), tuple(cast(arrays((4096, 1024))))
     yield "attention", attention, tuple(cast(arrays(*[(4, 8, 128, 64)] * 3)))
     yield "transformer_block", block, (cast(arrays((4, 128, 512))[0]), cast(block_parameters()))
     convolved = cast(arrays((8, 64, 56, 56), (64, 64, 3, 3), scale=0.2))
-    yield "convolution", lambda x, w: F.conv2d(x, w, padding=1), tuple(convolved)
+    yield "convolution", lambda x, w: functional.conv2d(x, w, padding=1), tuple(convolved)
 
 
 NARROW = ("layer_norm", "softmax", "attention", "recurrence")

@@ -176,9 +176,8 @@ def local(
     with np.errstate(all="ignore"):
         if joins(body, node):
             values = dict(zip(node.inputs, operands, strict=True))
-            enclosures = (
-                follow(alone(body, node), values, partial(nodes.enclose, stays=not recorded), False)[Ref(node.id)],
-            )
+            made = follow(alone(body, node), values, partial(nodes.enclose, stays=not recorded), False)
+            enclosures: tuple[Enclosure, ...] = (made[Ref(node.id)],)
         else:
             enclosures = nodes.enclose(node, tuple(operands), not recorded)
     return tuple(enclosure.stored() for enclosure in enclosures) if recorded else enclosures
