@@ -1,4 +1,5 @@
-"""Record the golden artifacts again: the examples of both frontends at a small size, and the programs of `facts.py`.
+"""Record the golden artifacts again: the examples of both frontends at a small size, and the programs of `facts.py` and
+`reports.py`.
 
 Run as ``make golden-update``. Folders are written anew, so an artifact whose program is gone goes too. `git diff` then
 shows what a new version of a frontend, or of a capture script, records differently.
@@ -43,7 +44,18 @@ def record(frontend: str) -> int:
     facts = module(GOLDEN / "facts.py")
     for name, function, arguments in facts.programs(frontend):
         capture.save(capture.export(function, *arguments, name=name), folder / f"{name}.json")
+    record_reports(frontend, capture, folder)
     return len(list(folder.glob("*.json")))
+
+
+def record_reports(frontend: str, capture: ModuleType, folder: Path) -> None:
+    """Write the programs of `reports.py`, but those that the frontend gets wrong."""
+    reports = module(GOLDEN / "reports.py")
+    with reports.wide(frontend):
+        for report in reports.programs(frontend):
+            if report.name not in reports.AT_FAULT[frontend]:
+                artifact = capture.export(report.function, *report.arguments, name=report.name)
+                capture.save(artifact, folder / f"{report.name}.json")
 
 
 def plant_faults() -> None:
