@@ -646,11 +646,28 @@ class Step:
     outputs: list[int]
     source: Source | None
     regions: list[Program] = dataclasses.field(default_factory=list)
-    compiled: concurrent.futures.Future[Any] | None = None
+    kernel: _Kernel | None = None
+    _decide: Callable[[Sequence[Any]], Any] | None = None
 
-    @property
+    @functools.cached_property
     def primitive(self) -> str:
         return str(self.equation.primitive.name)
+
+    @functools.cached_property
+    def keys(self) -> list[Any]:
+        """For each operand its implementation where it is an array of random keys, else None; empty without any."""
+        found = [atom.aval.dtype._impl if _is_key(atom.aval) else None for atom in self.equation.invars]
+        return found if any(found) else []
+
+    def decided(self, operands: Sequence[Any], program: Program) -> list[np.ndarray] | None:
+        """The results by NumPy where they are decided, None where XLA has to be asked."""
+        if self._decide is None:
+            self._decide = _deciding(self, program) or _never
+        return self._decide(operands)
+
+
+def _never(operands: Sequence[Any]) -> None:
+    """For a step that only XLA evaluates."""
 
 
 def _abstract(aval: Any) -> jax.ShapeDtypeStruct:
@@ -860,6 +877,34 @@ class Program:
                 steps.append(step)
                 wanted.update(step.inputs)
         return steps[::-1]
+
+    @functools.cached_property
+    def constants(self) -> dict[int, Any]:
+        """The values that are constants."""
+        return {
+            k: entry.data if entry.original is None else entry.original
+            for k, entry in enumerate(self.values)
+            if entry.data is not None
+        }
+
+    @functools.cached_property
+    def schedule(self) -> list[tuple[Step, list[int]]]:
+        """The steps that the outputs need, each with the values that nothing needs after it."""
+        return self._scheduled(self.needed)
+
+    @functools.cached_property
+    def whole_schedule(self) -> list[tuple[Step, list[int]]]:
+        """All steps, each with the values that nothing needs after it."""
+        return self._scheduled(self.steps)
+
+    def _scheduled(self, steps: Sequence[Step]) -> list[tuple[Step, list[int]]]:
+        seen = {*self.outputs, *self.inputs, *self.constants}
+        scheduled = []
+        for step in reversed(steps):
+            gone = {*step.inputs, *step.outputs} - seen
+            seen |= gone
+            scheduled.append((step, list(gone)))
+        return scheduled[::-1]
 
 
 # ---- building nodes -------------------------------------------------------------------------------------------------
@@ -2536,30 +2581,36 @@ class Graph:
 # ---- recorded values ------------------------------------------------------------------------------------------------
 
 
-def _evaluate(program: Program, inputs: Sequence[Any], everything: bool) -> dict[int, Any]:
-    """The value of every step (or of those that outputs need), each equation compiled and run by itself; loops and
-    choices are followed here, so that the equations of their bodies are too.
+Record = Callable[[int, Any], None]
+"""Takes the number of a value and the value."""
+
+
+def _evaluate(program: Program, inputs: Sequence[Any], record: Record | None = None) -> list[Any]:
+    """The outputs, each equation that they need compiled and run by itself; loops and choices are followed here, so
+    that the equations of their bodies are too. With ``record`` every equation is evaluated, and what it gives recorded
+    at once: only values that are still needed are held.
 
     An operand that JAX would broadcast inside the equation is broadcast before it: given a broadcast scalar, XLA turns
     a division into a multiplication by the reciprocal, which is not what the equation says.
     """
-    values: dict[int, Any] = {
-        k: entry.data if entry.original is None else entry.original
-        for k, entry in enumerate(program.values)
-        if entry.data is not None
-    }
-    values.update((value, jax.numpy.asarray(array)) for value, array in zip(program.inputs, inputs, strict=True))
-    steps = program.steps if everything else program.needed
-    last = {} if everything else {value: k for k, step in enumerate(steps) for value in step.inputs}
-    kept = {*program.outputs, *program.inputs}
-    for k, step in enumerate(steps):
+    with np.errstate(all="ignore"):
+        return _evaluate_all(program, inputs, record)
+
+
+def _evaluate_all(program: Program, inputs: Sequence[Any], record: Record | None) -> list[Any]:
+    values = dict(program.constants)
+    arrays = (x if isinstance(x, (jax.Array, np.ndarray)) else np.asarray(x) for x in inputs)
+    values.update(zip(program.inputs, arrays, strict=True))
+    for step, gone in program.schedule if record is None else program.whole_schedule:
         operands = [values[value] for value in step.inputs]
         results = _CONTROL[step.primitive](step, operands) if step.regions else _evaluate_step(step, operands, program)
-        values.update(zip(step.outputs, results, strict=True))
-        for value in step.inputs:
-            if last.get(value) == k and value not in kept:
-                values.pop(value, None)
-    return values
+        for value, result in zip(step.outputs, results, strict=True):
+            values[value] = result
+            if record is not None:
+                record(value, result)
+        for value in gone:
+            del values[value]
+    return [values[value] for value in program.outputs]
 
 
 # Primitives whose results are decided by what they say: NumPy gives the words that XLA gives, without a compilation.
@@ -2602,18 +2653,28 @@ def _chunks(x: np.ndarray) -> Iterator[np.ndarray]:
     return (flat[start : start + _CHUNK] for start in range(0, flat.size, _CHUNK))
 
 
-def _has_subnormal(x: np.ndarray, smallest: int = 0) -> bool:
-    """Whether any number is subnormal (or with ``smallest`` 1, one of those of the least normal magnitude)."""
-    if x.dtype.kind != "f":
+@functools.lru_cache(8)
+def _limits(dtype: Any) -> tuple[Any, int, int]:
+    """Of a float dtype: the unsigned dtype of its size, and twice the magnitudes of the least normal number and of
+    infinity as words."""
+    size, fraction = dtype.itemsize, int(np.finfo(dtype).nmant)
+    return np.dtype(f"u{size}"), 2 << fraction, (1 << 8 * size) - (2 << fraction)
+
+
+def _has_subnormal(x: np.ndarray, smallest: int = 0, nan: bool = False) -> bool:
+    """Whether any number is subnormal (or with ``smallest`` 1, one of those of the least normal magnitude; or with
+    ``nan`` not a number)."""
+    if x.dtype.kind != "f" or not x.size:
         return False
-    size, fraction = x.dtype.itemsize, np.finfo(x.dtype).nmant
-    word = np.dtype(f"u{size}").type
+    word, least, infinity = _limits(x.dtype)
     for part in _chunks(x):
-        if part.size:
-            magnitudes = np.left_shift(np.atleast_1d(part).view(word), word(1))
-            np.subtract(magnitudes, word(1), out=magnitudes)  # zero becomes the greatest
-            if int(magnitudes.min()) < (2 << fraction) - 1 + smallest:
-                return True
+        magnitudes = part.view(word)
+        magnitudes = magnitudes + magnitudes if part.ndim else np.left_shift(part.view(word), word.type(1))[None]
+        if nan and int(magnitudes.max()) > infinity:
+            return True
+        magnitudes -= word.type(1)  # zero becomes the greatest
+        if int(magnitudes.min()) < least - 1 + smallest:
+            return True
     return False
 
 
@@ -2644,14 +2705,14 @@ def _rounded(x: np.ndarray) -> np.ndarray:
     which the least normal number is too where it was rounded to."""
     x = np.asarray(x)
     if x.dtype.kind == "f":
-        _require(not _has_nan(x) and not _has_subnormal(x, 1))
+        _require(not _has_subnormal(x, 1, True))
         _KNOWN_NORMAL[id(x)] = weakref.ref(x, functools.partial(_forget, id(x)))
     return x
 
 
 def _arithmetic(primitive: str, function: Any, kinds: str) -> None:
     def evaluate(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarray]) -> Any:
-        _require(all(x.dtype.kind in kinds for x in operands) and params.get("out_dtype") is None)
+        _require(operands[0].dtype.kind in kinds and params.get("out_dtype") is None)
         _normal(*operands)
         return _rounded(function(*operands))
 
@@ -2936,23 +2997,27 @@ _ANY_DTYPE = {"reshape", "squeeze", "expand_dims", "transpose", "broadcast_in_di
 """Primitives that NumPy evaluates for every dtype."""
 
 
-def _decided(step: Step, operands: Sequence[Any], program: Program) -> list[np.ndarray] | None:
-    """The results of a step by NumPy where they are decided, None where XLA has to be asked."""
-    name = step.primitive
-    function = _NUMPY.get(name)
-    if function is None:
+_Decide = Callable[[Sequence[Any]], "list[np.ndarray] | None"]
+
+
+def _deciding(step: Step, program: Program) -> _Decide | None:
+    """What gives the results of a step by NumPy where they are decided, and None where XLA has to be asked; None where
+    it always has."""
+    if _only_xla(step, program):
         return None
+    function, params = _NUMPY[step.primitive], step.equation.params
     outputs = [program.values[value] for value in step.outputs]
-    if name not in _ANY_DTYPE and not all(item.dtype in _DECIDED_DTYPES for item in (*operands, *outputs)):
-        return None
-    try:
-        with np.errstate(all="ignore"):
-            made = function(step.equation.params, outputs[0].dtype, [np.asarray(operand) for operand in operands])
-    except _Undecided:
-        return None
-    results = [np.asarray(result) for result in (made if isinstance(made, list) else [made])]
-    expected = [(tuple(item.shape), item.dtype) for item in outputs]
-    return results if [(result.shape, result.dtype) for result in results] == expected else None
+    expected, dtype = [(tuple(item.shape), item.dtype) for item in outputs], outputs[0].dtype
+
+    def decide(operands: Sequence[Any]) -> list[np.ndarray] | None:
+        try:
+            made = function(params, dtype, [np.asarray(operand) for operand in operands])
+        except _Undecided:
+            return None
+        results = [np.asarray(result) for result in (made if isinstance(made, list) else [made])]
+        return results if [(result.shape, result.dtype) for result in results] == expected else None
+
+    return decide
 
 
 def _only_xla(step: Step, program: Program) -> bool:
@@ -2965,55 +3030,264 @@ def _only_xla(step: Step, program: Program) -> bool:
     return step.primitive not in _ANY_DTYPE and not _DECIDED_DTYPES.issuperset(dtypes)
 
 
-@contextlib.contextmanager
-def _compiling(program: Program, everything: bool) -> Iterator[None]:
-    """Within, the steps that XLA evaluates are compiled in threads; those of different shapes or parameters once each.
+# ---- compiling ahead ------------------------------------------------------------------------------------------------
 
-    What is compiled is what ``bind`` would compile, which then finds it in JAX's own cache.
+# Every equation is computed by XLA as a computation of its own. A module for each would take XLA twice the time that
+# the kernels need, and JAX some milliseconds to lower. So small ones share a module, in which each is a branch of one
+# conditional: XLA fuses nothing across its branches, and a call runs one of them. The tests compare the words that a
+# primitive has in such a module with those that it has alone.
+
+_FUNCTIONS = "exp exp2 expm1 log log1p sin cos tanh logistic erf erf_inv rsqrt sqrt pow integer_pow square"
+_ARITHMETIC = """add add_any sub mul div max min neg abs sign floor round clamp select_n convert_element_type is_finite
+    eq ne lt le gt ge"""
+_OF_MANY = """dot_general reduce_sum reduce_max reduce_min argmax argmin cumsum cumlogsumexp concatenate pad
+    dynamic_slice dynamic_update_slice gather scatter-add"""
+_SHARING = frozenset(f"{_FUNCTIONS} {_ARITHMETIC} {_OF_MANY}".split())
+"""Primitives whose equations may share a module."""
+
+_SHARED_BRANCHES = 32
+_SHARED_RESULTS = 4 << 20
+"""Bytes of the results of all branches: a call makes room for all of them."""
+_SHARED_OPERANDS = 64 << 20
+_OWN_SECONDS = 0.015
+"""What a module of its own takes longer to compile than a branch, about."""
+
+_Types = tuple[tuple[tuple[int, ...], Any], ...]
+
+
+def _nbytes(types: Iterable[tuple[Sequence[int], Any]]) -> int:
+    return sum(int(np.prod(shape, dtype=np.int64)) * int(np.dtype(dtype).itemsize) for shape, dtype in types)
+
+
+class _Kernel:
+    """One equation for operands of given shapes and dtypes, compiled before it is needed: in a module of its own, or
+    as the branch of another's. ``uses`` counts the calls that are foreseen."""
+
+    def __init__(self, equation: Any, function: Any, operands: _Types, results: _Types) -> None:
+        self.equation = equation
+        self.operands = operands
+        self.results = results
+        self.uses = 0
+        self.shared: tuple[_Shared, int] | None = None
+        self._function = function
+        self._compiled: concurrent.futures.Future[Any] | None = None
+        self._calls = 0
+
+    def compile(self, pool: concurrent.futures.Executor) -> None:
+        """Compile a module of its own in a thread; raises what JAX does where it cannot be lowered."""
+        with self.equation.ctx.manager:
+            lowered = self._function.lower(*(jax.ShapeDtypeStruct(*item) for item in self.operands))
+        self._compiled = pool.submit(lowered.compile)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether it is ready."""
+        future = self._compiled if self.shared is None else self.shared[0].compiled
+        return future is not None and future.done() and not future.cancelled() and future.exception() is None
+
+    def __call__(self, operands: Sequence[Any]) -> Sequence[Any] | None:
+        """The results; None where it was not compiled, and for arrays that it cannot take, such as those of several
+        devices."""
+        try:
+            if self.shared is not None:
+                shared, branch = self.shared
+                self._calls += 1
+                if self._calls * shared.overhead < 2 * _OWN_SECONDS:
+                    return shared(branch, operands)
+                self.shared = None  # in a long loop its own module is worth it
+                with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                    self.compile(pool)
+            if self._compiled is None:
+                return None
+            results = self._compiled.result()(*operands)
+        except Exception:  # what is wrong, if anything is, ``bind`` will say
+            self.shared = self._compiled = None
+            return None
+        return results if self.equation.primitive.multiple_results else [results]
+
+
+class _Shared:
+    """Equations as the branches of a conditional, in one module.
+
+    It takes the index of a branch, an array for each of its results and then the operands; branches have operands of
+    the same type in common, and results too. What is no result of a branch are the arrays that were given.
     """
+
+    def __init__(self) -> None:
+        self.kernels: list[_Kernel] = []
+        self.overhead = 0.0
+        self._operands: list[Any] = []
+        self._results: list[Any] = []
+        self._places: list[tuple[list[int], list[int]]] = []
+        self._given: list[Any] | None = None
+        self.compiled: concurrent.futures.Future[Any] | None = None
+
+    def add(self, kernel: _Kernel) -> bool:
+        """Take an equation in, unless that makes calls slow."""
+        operands, results = list(self._operands), list(self._results)
+        places = _places(operands, kernel.operands), _places(results, kernel.results)
+        overhead = 30e-6 + _nbytes(results) / 10e9  # seconds of a call beside those of a module with one equation
+        if kernel.uses * overhead > _OWN_SECONDS or len(self.kernels) == _SHARED_BRANCHES:
+            return False
+        if _nbytes(results) > _SHARED_RESULTS or _nbytes(operands) > _SHARED_OPERANDS:
+            return False
+        self.kernels.append(kernel)
+        self._places.append(places)
+        self._operands, self._results, self.overhead = operands, results, overhead
+        return True
+
+    def compile(self, pool: concurrent.futures.Executor) -> None:
+        """Compile the module in a thread; raises what JAX does where it cannot be lowered."""
+        index = jax.ShapeDtypeStruct((), np.int32)
+        types = [jax.ShapeDtypeStruct(*item) for item in (*self._results, *self._operands)]
+        branches = [self._branch(k) for k in range(len(self.kernels))]
+        chosen = jax.make_jaxpr(lambda at, *given: lax.switch(at, branches, *given))(index, *types)
+        # without the clamp of the index, which is a kernel too
+        (choice,) = [equation for equation in chosen.eqns if equation.primitive.name == "cond"]
+        given, made = ([(x.aval.shape, x.aval.dtype) for x in atoms] for atoms in (choice.invars[1:], choice.outvars))
+        if given != [*self._results, *self._operands] or made != self._results:
+            raise ValueError("the conditional has other operands or results than the branches")
+        choose = functools.partial(choice.primitive.bind, **choice.params)
+        self.compiled = pool.submit(jax.jit(choose).lower(index, *types).compile)
+        for k, kernel in enumerate(self.kernels):
+            kernel.shared = self, k
+
+    def forget(self) -> None:
+        """Let go of the arrays for what a branch does not take; they are made again when they are needed."""
+        self._given = None
+
+    def _branch(self, k: int) -> Callable[..., Any]:
+        (of_operands, of_results), equation, count = self._places[k], self.kernels[k].equation, len(self._results)
+
+        def branch(*given: Any) -> list[Any]:
+            results = list(given[:count])
+            with equation.ctx.manager:
+                made = equation.primitive.bind(*(given[count + at] for at in of_operands), **equation.params)
+            for at, result in zip(of_results, made if equation.primitive.multiple_results else [made], strict=True):
+                results[at] = result
+            return results
+
+        return branch
+
+    def __call__(self, branch: int, operands: Sequence[Any]) -> list[Any]:
+        assert self.compiled is not None
+        compiled = self.compiled.result()
+        if self._given is None:
+            self._given = [jax.device_put(np.zeros(*item)) for item in (*self._results, *self._operands)]
+        of_operands, of_results = self._places[branch]
+        given, count = list(self._given), len(self._results)
+        for at, operand in zip(of_operands, operands, strict=True):
+            given[count + at] = operand
+        results = compiled(np.int32(branch), *given)
+        return [results[at] for at in of_results]
+
+
+def _places(known: list[Any], wanted: _Types) -> list[int]:
+    """A position in ``known`` for each type that is wanted; appended where there are too few of it."""
+    places: list[int] = []
+    for item in wanted:
+        free = [k for k, other in enumerate(known) if other == item and k not in places]
+        if not free:
+            known.append(item)
+        places.append(free[0] if free else len(known) - 1)
+    return places
+
+
+_KERNELS: dict[Any, _Kernel] = {}
+"""What was compiled, by the primitive with its parameters and the types of the operands."""
+_MOST_KERNELS = 4096
+
+
+def _find_kernels(program: Program, steps: Iterable[Step], times: int, found: dict[Any, _Kernel]) -> None:
+    """Give a kernel to each step that only XLA can evaluate, those in the bodies of loops among them; one to all whose
+    equations are the same. Choices are not followed: what they need is compiled when they do."""
     from jax._src import dispatch
 
-    found: dict[Any, concurrent.futures.Future[Any]] = {}
+    for step in steps:
+        equation = step.equation
+        if step.regions:
+            if step.primitive != "cond":
+                for region in step.regions:
+                    _find_kernels(region, region.needed, times * int(equation.params.get("length", 1)), found)
+            continue
+        atoms = [*equation.invars, *equation.outvars]
+        if not times or equation.effects or any(_is_key(atom.aval) for atom in atoms):
+            continue
+        if not _only_xla(step, program) or _own_implementation(equation.primitive) is not None:
+            continue
+        results = tuple((atom.aval.shape, atom.aval.dtype) for atom in equation.outvars)
+        shape = results[0][0] if step.primitive in BROADCASTING else None
+        given = [program.values[value] for value in step.inputs]
+        operands = tuple((x.shape if shape is None else shape, x.dtype) for x in given)
+        with contextlib.suppress(TypeError):  # parameters that cannot be compared
+            function = dispatch.xla_primitive_callable(equation.primitive, **equation.params)
+            key = function, operands
+            if key not in found:
+                found[key] = _KERNELS.get(key) or _Kernel(equation, function, operands, results)
+                found[key].uses = 0
+            found[key].uses += times
+            step.kernel = found[key]
+
+
+def _may_share(kernel: _Kernel) -> bool:
+    dtypes = [dtype for _, dtype in (*kernel.operands, *kernel.results)]
+    whole = all(_BITS.get(dtype.name, 0) >= 8 or dtype.kind == "b" for dtype in dtypes)
+    named = kernel.equation.primitive.name in _SHARING
+    return named and whole and bool(kernel.operands) and jax.default_backend() == "cpu"
+
+
+@contextlib.contextmanager
+def _compiling(program: Program, everything: bool) -> Iterator[None]:
+    """Within, the steps that XLA evaluates are compiled in threads, those of different shapes or parameters once."""
+    found: dict[Any, _Kernel] = {}
+    _find_kernels(program, program.steps if everything else program.needed, 1, found)
+    groups: list[_Shared] = []
+    alone = []
+    for kernel in found.values():
+        if kernel.compiled or (_may_share(kernel) and any(group.add(kernel) for group in groups)):
+            continue
+        group = _Shared()
+        if _may_share(kernel) and group.add(kernel):
+            groups.append(group)
+        else:
+            alone.append(kernel)
     pool = concurrent.futures.ThreadPoolExecutor(2)
     try:
-        for step in program.steps if everything else program.needed:
-            equation = step.equation
-            atoms = [*equation.invars, *equation.outvars]
-            if step.regions or equation.effects or any(_is_key(atom.aval) for atom in atoms):
-                continue
-            if not _only_xla(step, program) or _own_implementation(equation.primitive) is not None:
-                continue
-            shape = program.values[step.outputs[0]].shape if step.primitive in BROADCASTING else None
-            types = [jax.ShapeDtypeStruct(shape or x.shape, x.dtype) for x in (program.values[k] for k in step.inputs)]
-            with contextlib.suppress(Exception), equation.ctx.manager:  # what is wrong, ``bind`` will say
-                function = dispatch.xla_primitive_callable(equation.primitive, **equation.params)
-                key = function, tuple((given.shape, given.dtype) for given in types)
-                if key not in found:
-                    lowered = function.lower(*types)
-                    if not found:
-                        # JAX imports its compiler's modules when it first compiles; two threads must not at once
-                        lowered.compile()
-                    found[key] = pool.submit(lowered.compile)
-                step.compiled = found[key]
+        for group in groups:
+            if len(group.kernels) > 1:
+                with contextlib.suppress(Exception):
+                    group.compile(pool)
+            alone += [kernel for kernel in group.kernels if kernel.shared is None]
+        for kernel in alone:
+            with contextlib.suppress(Exception):  # what is wrong, ``bind`` will say
+                kernel.compile(pool)
         yield
+        _KERNELS.update((key, kernel) for key, kernel in found.items() if kernel.compiled)
+        for key in list(_KERNELS)[: max(len(_KERNELS) - _MOST_KERNELS, 0)]:
+            del _KERNELS[key]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+        for group in groups:
+            group.forget()
 
 
 def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Sequence[Any]:
     equation = step.equation
-    keys = [atom.aval.dtype._impl if _is_key(atom.aval) else None for atom in equation.invars]
-    if any(keys):
+    if step.keys:
         wrap = _prng().random_wrap
         operands = [
-            x if impl is None else wrap(jax.numpy.asarray(x), impl=impl) for x, impl in zip(operands, keys, strict=True)
+            x if impl is None else wrap(jax.numpy.asarray(x), impl=impl)
+            for x, impl in zip(operands, step.keys, strict=True)
         ]
-    elif (decided := _decided(step, operands, program)) is not None:
-        return decided
-    elif step.primitive in BROADCASTING:
-        operands = [_broadcast_value(x, program.values[step.outputs[0]].shape) for x in operands]
-    if step.compiled is not None:
-        concurrent.futures.wait([step.compiled])
+    else:
+        decided = step.decided(operands, program)
+        if decided is not None:
+            return decided
+        if step.primitive in BROADCASTING:
+            operands = [_broadcast_value(x, program.values[step.outputs[0]].shape) for x in operands]
+        made = step.kernel(operands) if step.kernel is not None else None
+        if made is not None:
+            return made
     try:
         with equation.ctx.manager:
             results = equation.primitive.bind(*operands, **equation.params)
@@ -3028,21 +3302,16 @@ def _evaluate_step(step: Step, operands: Sequence[Any], program: Program) -> Seq
     return [jax.random.key_data(result) if _is_key(result) else result for result in several]
 
 
-def _results(program: Program, inputs: Sequence[Any]) -> list[Any]:
-    values = _evaluate(program, inputs, False)
-    return [values[value] for value in program.outputs]
-
-
 def _evaluate_while(step: Step, operands: Sequence[Any]) -> Sequence[Any]:
     condition, body = step.regions
-    while bool(_results(condition, operands)[0]):
-        operands = _results(body, operands)
+    while bool(_evaluate(condition, operands)[0]):
+        operands = _evaluate(body, operands)
     return operands[len(operands) - len(step.outputs) :]
 
 
 def _evaluate_cond(step: Step, operands: Sequence[Any]) -> Sequence[Any]:
     index = min(max(int(operands[0]), 0), len(step.regions) - 1)
-    return _results(step.regions[index], operands[1:])
+    return _evaluate(step.regions[index], operands[1:])
 
 
 def _evaluate_scan(step: Step, operands: Sequence[Any]) -> Sequence[Any]:
@@ -3053,11 +3322,11 @@ def _evaluate_scan(step: Step, operands: Sequence[Any]) -> Sequence[Any]:
     made = [(body.values[value].shape, body.values[value].dtype) for value in body.outputs[carries:]]
     results = [np.zeros((length, *shape), dtype) for shape, dtype in made]
     for k in range(length - 1, -1, -1) if params["reverse"] else range(length):
-        outputs = _results(body, [*given, *carried, *(array[k] for array in stacked)])
+        outputs = _evaluate(body, [*given, *carried, *(array[k, ...] for array in stacked)])
         carried = outputs[:carries]
         for result, output in zip(results, outputs[carries:], strict=True):
             result[k] = output
-    return [*carried, *(jax.numpy.asarray(result) for result in results)]
+    return [*carried, *results]
 
 
 _CONTROL: dict[str, Callable[[Step, Sequence[Any]], Sequence[Any]]] = {
@@ -3121,12 +3390,16 @@ def export(
                 dtype_name(program.values[value].dtype)
             except CaptureError as error:
                 raise CaptureError(f"output {position}: {error}") from None
-        values = _evaluate(program, inputs, trace) if evaluated else {}
-    outputs = [values[value] for value in program.outputs] if not compile else _compiled_outputs(fn, args, kwargs)
+        recorded: dict[int, Any] = {}
+        record = _recorder(graph, recorded.__setitem__) if trace else None
+        outputs = _evaluate(program, inputs, record) if evaluated else []
+    if compile:
+        outputs = _compiled_outputs(fn, args, kwargs)
     sample: dict[str, Any] = {"inputs": [tensor(array) for array in inputs]}
     sample["outputs"] = [tensor(array) for array in outputs]
     if trace:
-        sample["trace"] = _trace(graph, values)
+        written = graph.builder.written
+        sample["trace"] = [{"value": written(ref), "tensor": tensor(recorded[ref])} for ref in sorted(recorded)]
     artifact: dict[str, Any] = {
         "format": "tlir",
         "name": name,
@@ -3168,15 +3441,21 @@ def _compiled_outputs(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
     return [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in leaves]
 
 
-def _trace(graph: Graph, values: Mapping[int, Any]) -> list[dict[str, Any]]:
-    """The values of the nodes that are results of equations, in the order of the nodes."""
-    found: dict[int, Any] = {}
+def _recorder(graph: Graph, put: Record) -> Record:
+    """What gives ``put`` the values of the nodes that are results of equations, with the nodes in place of values."""
+    nodes: dict[int, int] = {}
     for step in graph.program.steps:
         for value in step.outputs:
             ref = graph.ref(value)
             if graph.builder.node(ref)["op"] not in ("input", "constant"):
-                found.setdefault(ref, values[value])
-    return [{"value": graph.builder.written(ref), "tensor": tensor(found[ref])} for ref in sorted(found)]
+                nodes.setdefault(ref, value)
+    places = {value: ref for ref, value in nodes.items()}
+
+    def record(value: int, array: Any) -> None:
+        if value in places:
+            put(places[value], array)
+
+    return record
 
 
 def _lowest_version(artifact: Mapping[str, Any]) -> int:
