@@ -5,19 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from cuda_standin import Module, OutOfMemoryError, install, without_machine_code
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lower_graphs import Builder, random_graph, random_tensor
 
 from tlir.backends import run
-from tlir.backends.cuda import device, host, kept, nvrtc
-from tlir.backends.cuda.function import Source
+from tlir.backends.cuda import device, kept, nvrtc
 from tlir.backends.reference import evaluate
 from tlir.errors import UnsupportedError
 from tlir.ir.graph import Body, Graph
@@ -43,77 +41,14 @@ def test_without_a_gpu_there_is_one_sentence_and_no_fallback() -> None:
     assert caught.value.code == "TL0802"
 
 
-class Array(np.ndarray[Any, Any]):
-    """An array that says where it is only by its type."""
-
-    def get(self) -> Any:
-        return np.array(self.view(np.ndarray))
-
-
-def _array(words: Any) -> Array:
-    return np.array(words).view(Array)
-
-
-class Module:
-    """Functions of the host build for the kernels that the machine code of a file names."""
-
-    kernels: ClassVar[dict[str, Source]] = {}
-    loaded: ClassVar[list[bytes]] = []
-
-    def __init__(self, *, path: str) -> None:
-        code = Path(path).read_bytes()
-        assert code.startswith(b"\x7fELF")
-        self.loaded.append(code)
-        self.built = host.build([kernel for kernel in self.kernels.values() if kernel.name.encode() in code])
-
-    def get_function(self, name: str) -> Any:
-        function = self.built[name].function
-
-        def launch(grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
-            total, *arrays = arguments
-            assert isinstance(total, np.uint64)
-            assert all(isinstance(array, Array) for array in arrays)
-            # fewer blocks than are asked for take more turns, with scratch memory for all of them
-            assert function(min(grid[0], 2), block[0], False, int(total), *(array.ctypes.data for array in arrays))
-
-        return launch
-
-
-class OutOfMemoryError(Exception):
-    pass
-
-
-def _gpu() -> SimpleNamespace:
-    """CuPy with a GPU of one processor, as far as the device can see."""
-    attributes = {"MultiProcessorCount": 1}
-    own = SimpleNamespace(attributes=attributes, compute_capability="90", synchronize=lambda: None)
-    return SimpleNamespace(
-        asarray=_array,
-        empty=lambda shape, dtype: np.full(shape, 1, dtype).view(Array),
-        zeros=lambda shape, dtype: np.zeros(shape, dtype).view(Array),
-        RawModule=Module,
-        cuda=SimpleNamespace(Device=lambda: own, memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError)),
-    )
-
-
 @pytest.fixture(scope="module")
 def gpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     """A GPU of one processor, with a folder of its own for what is kept."""
     if nvrtc.library() is None:
         pytest.skip("NVRTC is not installed")
-    standin, real = _gpu(), device.source
-
-    def noted(kernel: Any) -> Any:
-        made = real(kernel)
-        if isinstance(made, Source):
-            Module.kernels[made.name] = made
-        return made
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr(device, "cupy", lambda: standin)
-        patch.setattr(device, "source", noted)
-        yield standin
+        yield install(patch)
 
 
 @pytest.mark.usefixtures("gpu")
@@ -123,7 +58,7 @@ def test_random_graphs(seed: int) -> None:
     body, inputs = random_graph(seed, 1 + seed % 10)
     with pytest.MonkeyPatch.context() as patch:
         # real machine code takes most of the time, and other tests have it
-        patch.setattr(nvrtc, "code", lambda text, _: b"\x7fELF" + text.encode())
+        patch.setattr(nvrtc, "code", without_machine_code)
         results = device.evaluate(body, inputs)
     for expected, result in zip(evaluate(body, inputs), results, strict=True):
         assert expected.same_words(result)
