@@ -34,6 +34,7 @@ import importlib.util
 import inspect
 import itertools
 import json
+import math
 import os
 import pkgutil
 import re
@@ -3364,10 +3365,50 @@ def export(
     Raises UnsupportedError for primitives that cannot be expressed (all of them at once), and CaptureError for
     arguments and results that cannot. What ``fn`` itself raises while it is traced is passed on.
     """
+    with _captured(fn, args, kwargs, name, trace, compile, sizes) as (artifact, evaluate):
+        (sample,) = artifact["samples"]
+        evaluate(functools.partial(_keep, sample))
+    return artifact
+
+
+def write(path: str | os.PathLike[str], fn: Callable[..., Any], /, *args: Any, **options: Any) -> dict[str, Any]:
+    """Export and save, as ``export`` and ``save`` say, but what goes to the ``.safetensors`` file is written when it is
+    computed: a trace takes no more memory than the values that are still needed. The result is the artifact without
+    the values of its outputs and trace."""
+    own: dict[str, Any] = {"name": None, "trace": False, "compile": False, "sizes": None}
+    own |= {key: options.pop(key) for key in own if key in options}
+    with _captured(fn, args, options, *own.values()) as (artifact, evaluate):
+        _write(artifact, path, evaluate)
+    return artifact
+
+
+_Put = Callable[[str, int, Any], None]
+"""Takes "outputs" or "trace", a position there and the value."""
+
+
+def _keep(sample: dict[str, Any], what: str, position: int, array: Any) -> None:
+    """Put a value into a sample."""
+    if what == "trace":
+        sample[what][position]["tensor"] = tensor(array)
+    else:
+        sample[what][position] = tensor(array)
+
+
+@contextlib.contextmanager
+def _captured(
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    name: str | None,
+    trace: bool,
+    compile: bool,
+    sizes: Mapping[str, int] | None,
+) -> Iterator[tuple[dict[str, Any], Callable[[_Put], None]]]:
+    """What ``export`` says, with types alone where its outputs and trace have values, and what computes these."""
     _KNOWN_NORMAL.clear()  # arrays of the caller's may have changed since
     arguments = _flatten_arguments(fn, args, kwargs)
     if sizes or any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in arguments.leaves):
-        args, kwargs = _pinned(args, kwargs, arguments.names, sizes or {})  # type: ignore[assignment]
+        args, kwargs = _pinned(args, kwargs, arguments.names, sizes or {})
         arguments = _flatten_arguments(fn, args, kwargs)
     inputs = [_argument_array(leaf, path) for leaf, path in zip(arguments.leaves, arguments.names, strict=True)]
     name = _function_name(fn) if name is None else name
@@ -3380,46 +3421,58 @@ def export(
         raise UnsupportedError(name, [problem]) from error
     output_tree = _result_tree(shapes)
     program = Program(closed.jaxpr, closed.consts, _ConstantNames(fn))
-    evaluated = trace or not compile
-    with _compiling(program, trace) if evaluated else contextlib.nullcontext():
+    with _compiling(program, trace) if trace or not compile else contextlib.nullcontext():
         graph = Graph(program, arguments.names)
         if graph.problems:
             raise UnsupportedError(name, graph.problems)
+        sample: dict[str, Any] = {"inputs": [tensor(array) for array in inputs], "outputs": []}
         for position, value in enumerate(program.outputs):
             try:
-                dtype_name(program.values[value].dtype)
+                sample["outputs"].append(_type_of(program.values[value]))
             except CaptureError as error:
                 raise CaptureError(f"output {position}: {error}") from None
-        recorded: dict[int, Any] = {}
-        record = _recorder(graph, recorded.__setitem__) if trace else None
-        outputs = _evaluate(program, inputs, record) if evaluated else []
-    if compile:
-        outputs = _compiled_outputs(fn, args, kwargs)
-    sample: dict[str, Any] = {"inputs": [tensor(array) for array in inputs]}
-    sample["outputs"] = [tensor(array) for array in outputs]
-    if trace:
-        written = graph.builder.written
-        sample["trace"] = [{"value": written(ref), "tensor": tensor(recorded[ref])} for ref in sorted(recorded)]
-    artifact: dict[str, Any] = {
-        "format": "tlir",
-        "name": name,
-        **graph.body(),
-        "producer": {
-            "frontend": "jax",
-            "frontend_version": jax.__version__,
-            "platform": jax.default_backend(),
-            "capture": CAPTURE_VERSION,
-            "outputs": "compiled" if compile else "op-by-op",
-            "flags": _flags(),
-        },
-        "samples": [sample],
-    }
-    if arguments.tree is not None:
-        artifact["input_tree"] = arguments.tree
-    if output_tree is not None:
-        artifact["output_tree"] = None if output_tree is _NOTHING else output_tree
-    artifact["version"] = _lowest_version(artifact)
-    return artifact
+        recorded = _recorded(graph) if trace else {}
+        refs = sorted(recorded.values())
+        if trace:
+            types = {ref: _type_of(program.values[value]) for value, ref in recorded.items()}
+            sample["trace"] = [{"value": graph.builder.written(ref), "tensor": types[ref]} for ref in refs]
+        artifact: dict[str, Any] = {
+            "format": "tlir",
+            "name": name,
+            **graph.body(),
+            "producer": {
+                "frontend": "jax",
+                "frontend_version": jax.__version__,
+                "platform": jax.default_backend(),
+                "capture": CAPTURE_VERSION,
+                "outputs": "compiled" if compile else "op-by-op",
+                "flags": _flags(),
+            },
+            "samples": [sample],
+        }
+        if arguments.tree is not None:
+            artifact["input_tree"] = arguments.tree
+        if output_tree is not None:
+            artifact["output_tree"] = None if output_tree is _NOTHING else output_tree
+        artifact["version"] = _lowest_version(artifact)
+
+        def evaluate(put: _Put) -> None:
+            places = {value: refs.index(ref) for value, ref in recorded.items()}
+
+            def record(value: int, array: Any) -> None:
+                if value in places:
+                    put("trace", places[value], array)
+
+            outputs = _evaluate(program, inputs, record if trace else None) if trace or not compile else []
+            for position, array in enumerate(_compiled_outputs(fn, args, kwargs) if compile else outputs):
+                put("outputs", position, array)
+
+        yield artifact, evaluate
+
+
+def _type_of(value: Value) -> dict[str, Any]:
+    """The type of a value as an artifact has it."""
+    return {"dtype": dtype_name(value.dtype), "shape": [int(size) for size in value.shape]}
 
 
 def _function_name(fn: Any) -> str:
@@ -3441,21 +3494,16 @@ def _compiled_outputs(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
     return [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in leaves]
 
 
-def _recorder(graph: Graph, put: Record) -> Record:
-    """What gives ``put`` the values of the nodes that are results of equations, with the nodes in place of values."""
-    nodes: dict[int, int] = {}
+def _recorded(graph: Graph) -> dict[int, int]:
+    """The values of a trace, in the order in which they are computed, each with its node: those of the nodes that are
+    results of equations."""
+    found: dict[int, int] = {}
     for step in graph.program.steps:
         for value in step.outputs:
             ref = graph.ref(value)
             if graph.builder.node(ref)["op"] not in ("input", "constant"):
-                nodes.setdefault(ref, value)
-    places = {value: ref for ref, value in nodes.items()}
-
-    def record(value: int, array: Any) -> None:
-        if value in places:
-            put(places[value], array)
-
-    return record
+                found.setdefault(ref, value)
+    return {value: ref for ref, value in found.items()}
 
 
 def _lowest_version(artifact: Mapping[str, Any]) -> int:
@@ -3473,14 +3521,21 @@ def _lowest_version(artifact: Mapping[str, Any]) -> int:
 
 
 _Stored = dict[str, tuple[str, list[int], Any]]
-"""What goes to an external file: dtype, shape and a buffer of little-endian words by key."""
+"""What goes to an external file: dtype, shape and by key a buffer of little-endian words, or None where they come
+later."""
 
 
 def save(artifact: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write an artifact as canonical text; tensors of more than 1 MiB go to ``<stem>.safetensors`` beside it.
+    """Write an artifact as canonical text; tensors of more than 1 MiB go to ``<stem>.safetensors`` beside it, and where
+    all values of a trace have more than that together, those of more than 4 KiB.
 
     Each file appears whole or not at all. The artifact itself is not changed.
     """
+    _write(artifact, path, None)
+
+
+def _write(artifact: Mapping[str, Any], path: str | os.PathLike[str], evaluate: Callable[[_Put], None] | None) -> None:
+    """Save an artifact, and what ``evaluate`` gives of its sample when it comes."""
     path = Path(path)
     document = dict(artifact)
     large: _Stored = {}
@@ -3489,16 +3544,26 @@ def save(artifact: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     if "samples" in artifact:
         samples = enumerate(artifact["samples"])
         document["samples"] = [_external_sample(sample, file, large, f"sample{k}") for k, sample in samples]
-    if large:
-        parts = _safetensors(large)
-        digest = hashlib.sha256()
-        for part in parts:
-            digest.update(part)
-        described = {"sha256": digest.hexdigest(), "size": sum(memoryview(part).nbytes for part in parts)}
-        document["external"] = {**artifact.get("external", {}), file: described}
-        document["version"] = 3
-        _replace(path.with_name(file), parts)
-    _replace(path, [dumps(document).encode("utf-8")])
+    (sample,) = document["samples"] if evaluate is not None else (None,)
+    with contextlib.ExitStack() as stack:
+        stored = stack.enter_context(_TensorFile(path.with_name(file), large)) if large else None
+
+        def put(what: str, position: int, array: Any) -> None:
+            place = sample[what][position]["tensor"] if what == "trace" else sample[what][position]
+            if stored is not None and "file" in place:
+                stored.put(place["tensor"], _words(np.asarray(array)))
+            else:
+                _keep(sample, what, position, array)
+
+        if evaluate is not None:
+            evaluate(put)
+        if stored is not None:
+            document["external"] = {**artifact.get("external", {}), file: stored.finish()}
+            document["version"] = 3
+        text = dumps(document).encode("utf-8")
+        if stored is not None:
+            stored.appear()
+        _replace(path, text)
 
 
 def dumps(artifact: Mapping[str, Any]) -> str:
@@ -3518,18 +3583,25 @@ def _compact(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def _external_tensor(value: Mapping[str, Any], file: str, large: _Stored, key: str) -> Mapping[str, Any]:
-    """The tensor, or where it is large a reference into ``file``; the data is added to ``large``."""
+def _external_tensor(
+    value: Mapping[str, Any], file: str, large: _Stored, key: str, most: int = EXTERNAL_BYTES
+) -> Mapping[str, Any]:
+    """The tensor, or where it has more than ``most`` bytes a reference into ``file``; the data, where it is known, is
+    added to ``large``."""
+    if "file" in value or _tensor_bytes(value) <= most:
+        return value
+    data: Any = None
     if isinstance(value, _Large):
-        data: Any = value.array
-    elif 3 * len(value.get("base64", "")) // 4 > EXTERNAL_BYTES:
+        data = value.array
+    elif "base64" in value:
         data = base64.b64decode(value["base64"])
-    else:
-        return value
-    if memoryview(data).nbytes <= EXTERNAL_BYTES:
-        return value
     large[key] = value["dtype"], value["shape"], data
     return {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": key}
+
+
+def _tensor_bytes(value: Mapping[str, Any]) -> int:
+    words = 2 if _kind(value["dtype"]) == "complex" else 1
+    return math.prod(value["shape"]) * words * ((_BITS[value["dtype"]] + 7) // 8)
 
 
 def _external_sample(sample: Mapping[str, Any], file: str, large: _Stored, prefix: str) -> dict[str, Any]:
@@ -3539,10 +3611,12 @@ def _external_sample(sample: Mapping[str, Any], file: str, large: _Stored, prefi
         tensors = enumerate(sample[f"{what}s"])
         result[f"{what}s"] = [_external_tensor(value, file, large, f"{prefix}.{what}{k}") for k, value in tensors]
     if "trace" in sample:
+        total = sum(_tensor_bytes(entry["tensor"]) for entry in sample["trace"])
+        most = HELD_BYTES if total > EXTERNAL_BYTES else EXTERNAL_BYTES
         result["trace"] = []
         for entry in sample["trace"]:
             node, part = entry["value"] if isinstance(entry["value"], list) else (entry["value"], 0)
-            moved = _external_tensor(entry["tensor"], file, large, f"{prefix}.value{node}.{part}")
+            moved = _external_tensor(entry["tensor"], file, large, f"{prefix}.value{node}.{part}", most)
             result["trace"].append({**entry, "tensor": moved})
     return result
 
@@ -3572,37 +3646,141 @@ _SAFETENSORS |= {"complex64": "C64"} | {f"float{bits}": f"F{bits}" for bits in (
 _SAFETENSORS |= {f"{kind}{bits}": f"{kind[0].upper()}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
 
 
-def _safetensors(tensors: _Stored) -> list[Any]:
-    """The parts of a safetensors file: the length of the header in 8 bytes, the header in JSON, and the data of all
-    tensors, large words first so that every tensor is aligned."""
-    header: dict[str, Any] = {}
-    offset = 0
-    ordered = sorted(tensors.items(), key=lambda item: (-((_BITS[item[1][0]] + 7) // 8), item[0]))
-    for key, (dtype, shape, data) in ordered:
-        stored, sizes, size = _SAFETENSORS.get(dtype, "U8"), list(shape), memoryview(data).nbytes
-        if dtype == "complex128":
-            stored, sizes = _SAFETENSORS["float64"], [*shape, 2]
-        header[key] = {"dtype": stored, "shape": sizes, "data_offsets": [offset, offset + size]}
-        offset += size
-    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode("utf-8")
-    text += b" " * (-len(text) % 8)
-    return [len(text).to_bytes(8, "little"), text, *(data for _, (_, _, data) in ordered)]
+_PIECE = 1 << 20
+"""Bytes that wait until they are written together, and that are read back at once."""
 
 
-def _replace(path: Path, parts: Iterable[Any]) -> None:
-    """Write a file, part after part, by renaming a finished temporary one over it."""
+class _TensorFile:
+    """A safetensors file that is written while its tensors are computed: the length of the header in 8 bytes, the
+    header in JSON, which types alone decide, and the data. A thread writes and hashes. The file has its name after
+    ``appear``, or is gone."""
+
+    def __init__(self, path: Path, tensors: _Stored) -> None:
+        header: dict[str, Any] = {}
+        end = 0
+        for key in _placed(tensors):
+            dtype, shape, _ = tensors[key]
+            stored, sizes = _SAFETENSORS.get(dtype, "U8"), list(shape)
+            if dtype == "complex128":
+                stored, sizes = _SAFETENSORS["float64"], [*shape, 2]
+            begin, end = end, end + _tensor_bytes({"dtype": dtype, "shape": shape})
+            header[key] = {"dtype": stored, "shape": sizes, "data_offsets": [begin, end]}
+        text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode("utf-8")
+        text += b" " * (-len(text) % 8)
+        self._path = path
+        self._text = len(text).to_bytes(8, "little") + text
+        self._size = len(self._text) + end
+        self._places = {key: len(self._text) + entry["data_offsets"][0] for key, entry in header.items()}
+        self._given = {key: data for key, (_, _, data) in tensors.items() if data is not None}
+        self._waiting: list[tuple[int, Any]] = []
+        self._writing: concurrent.futures.Future[None] | None = None
+        self._digest = hashlib.sha256()
+        self._hashed = 0
+        self._ahead: dict[int, int] = {}  # what is written but not hashed yet: the end of each part by its begin
+
+    def __enter__(self) -> _TensorFile:
+        handle, self._temporary = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
+        self._stream = os.fdopen(handle, "w+b", buffering=0)
+        self._thread = concurrent.futures.ThreadPoolExecutor(1)
+        self._waiting.append((0, self._text))
+        for key in sorted(self._given, key=self._places.__getitem__):
+            self.put(key, self._given[key])
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._thread.shutdown(cancel_futures=True)
+        self._stream.close()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._temporary)
+
+    def put(self, key: str, data: Any) -> None:
+        """Write the words of a tensor. Some of them wait until there are more, but not many."""
+        self._waiting.append((self._places[key], data))
+        if sum(memoryview(part).nbytes for _, part in self._waiting) >= _PIECE:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._writing is not None:
+            self._writing.result()
+        parts, self._waiting = self._waiting, []
+        self._writing = self._thread.submit(self._write, parts)
+
+    def _write(self, parts: list[tuple[int, Any]]) -> None:
+        for begin, part in parts:
+            data = memoryview(part)
+            if not data.nbytes:
+                continue
+            data = data.cast("B")
+            self._stream.seek(begin)
+            rest = data
+            while rest:
+                rest = rest[self._stream.write(rest) :]
+            if begin == self._hashed:
+                self._digest.update(data)
+                self._hashed += data.nbytes
+            else:
+                self._ahead[begin] = begin + data.nbytes
+            while self._hashed in self._ahead:
+                self._hash_to(self._ahead.pop(self._hashed))
+
+    def _hash_to(self, end: int) -> None:
+        """Read back what was written before what lies ahead of it, and hash it."""
+        self._stream.seek(self._hashed)
+        while self._hashed < end:
+            piece = self._stream.read(min(_PIECE, end - self._hashed))
+            if not piece:
+                raise OSError(f"{self._temporary} became shorter while it was written")
+            self._digest.update(piece)
+            self._hashed += len(piece)
+
+    def finish(self) -> dict[str, Any]:
+        """Write what waits; the SHA-256 and the size of the file as an artifact has them."""
+        self._flush()
+        assert self._writing is not None
+        self._writing.result()
+        if self._hashed != self._size:
+            raise ValueError(f"{self._size - self._hashed} bytes of {self._path.name} were not given")
+        return {"sha256": self._digest.hexdigest(), "size": self._size}
+
+    def appear(self) -> None:
+        """Give the file its name."""
+        _rename(self._temporary, self._path)
+
+
+def _placed(tensors: _Stored) -> list[str]:
+    """The tensors in the order of a file: large words first, so that every tensor is aligned. The values of a trace
+    come as they are computed, and outputs after them, as far as that leaves all of them aligned."""
+
+    def place(key: str) -> tuple[Any, ...]:
+        dtype, shape, _ = tensors[key]
+        late = ".value" in key or (traced and ".output" in key)
+        in_order = ".value" in key and _tensor_bytes({"dtype": dtype, "shape": shape}) % 8 == 0
+        by_word = -((_BITS[dtype] + 7) // 8), key
+        return (1, positions[key]) if in_order else ((2, *by_word) if late else (0, *by_word))
+
+    positions = {key: k for k, key in enumerate(tensors)}
+    traced = any(".value" in key for key in tensors)
+    return sorted(tensors, key=place)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file by renaming a finished temporary one over it."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            for part in parts:
-                stream.write(part)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
+            stream.write(data)
+        _rename(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _rename(temporary: str, path: Path) -> None:
+    """Give a finished file its name, and the permissions of a new one."""
+    umask = os.umask(0)
+    os.umask(umask)
+    os.chmod(temporary, 0o666 & ~umask)
+    os.replace(temporary, path)
 
 
 # ---- command line ---------------------------------------------------------------------------------------------------
@@ -4065,20 +4243,21 @@ def _run(options: argparse.Namespace) -> str:
     if not callable(fn):
         raise _Exit(_USAGE, f"{options.function} is a {type(fn).__name__}, not a function")
     args, kwargs = _example_arguments(options.args)
-    call = functools.partial(export, fn, *args, **kwargs)
     sizes = dict(map(_size_option, options.size))
     try:
-        artifact = call(name=options.name, trace=options.trace, compile=options.jit, sizes=sizes)
+        with _captured(fn, args, kwargs, options.name, options.trace, options.jit, sizes) as (artifact, evaluate):
+            try:
+                _write(artifact, options.output, evaluate)
+            except OSError as error:
+                raise _Exit(_USAGE, f"cannot write {options.output}: {error.strerror}") from None
+    except _Exit:
+        raise
     except UnsupportedError as error:
         raise _Exit(_UNSUPPORTED, str(error)) from None
     except CaptureError as error:
         raise _Exit(_FAILED, str(error)) from None
     except Exception as error:
         raise _Exit(_FAILED, _user_error(error, f"tracing {options.function} failed")) from None
-    try:
-        save(artifact, options.output)
-    except OSError as error:
-        raise _Exit(_USAGE, f"cannot write {options.output}: {error.strerror}") from None
     counts = (("nodes", "node"), ("input_ids", "input"), ("output_ids", "output"))
     return f"{options.output}: " + ", ".join(_counted(len(artifact[key]), noun) for key, noun in counts)
 
