@@ -24,18 +24,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.compare.bounds import DEFAULT_POLICY, Enclosure, Freedoms, Reason, Reasons, enclose, resolve
-from tlir.compare.bounds.enclosure import same_value
+from tlir.compare.bounds.blocks import LEAST, block_of, blocks, element_of, plain
+from tlir.compare.bounds.enclosure import UNSURE, first_of, is_uniform, same_value
 from tlir.compare.factorizations import aligned, with_factors
 from tlir.compare.measure import compare_tensors, output_names
 from tlir.compare.report import CompareReport, OutputComparison
 from tlir.compare.rule import Number, Rule, exact_number
 from tlir.ir.graph import Body, Graph, Node, Sample
 from tlir.ir.tensor import Tensor
+from tlir.ir.types import TensorType
 
 VERDICTS = ("identical", "reproduced", "rounding", "reordering", "undecided", "bug")
 """The verdicts, from the best to the worst."""
 
 _WORST = 5
+
+TYPICAL = 1 << 18
+"""Of so many elements the median distance is taken; of larger outputs, of as many that are evenly spread."""
 
 FOLLOWED = 1 << 14
 """In graphs of up to so many elements and products of contractions the written order is followed too, so that rounding
@@ -212,9 +217,11 @@ def work(body: Body) -> int:
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict on each element, as positions in ``VERDICTS``, flat."""
+    """The verdict on each element, as positions in ``VERDICTS``, flat; ``radius`` is how far permitted executions are
+    from the reference there."""
 
     codes: NDArray[np.uint8]
+    radius: NDArray[np.float64]
     enclosure: Enclosure
     reasons: Mapping[Reason, int]
     choice: str | None
@@ -231,16 +238,17 @@ class Judged:
         return passes
 
     def output(self, measured: OutputComparison, freedom: str | None) -> AutoOutput:
-        codes, radius = self.codes, self.enclosure.radius
+        codes, radius = self.codes, self.radius.reshape(-1)
         given = {field.name: getattr(measured, field.name) for field in fields(OutputComparison)}
         count = np.bincount(codes, minlength=len(VERDICTS))
-        finite = radius[np.isfinite(radius)]
+        some = radius[:: len(radius) // TYPICAL + 1]
+        some = some[np.isfinite(some)]
         return AutoOutput(
             **given | {"freedom": freedom},
             verdict=VERDICTS[int(codes.max(initial=0))],
             counts={verdict: int(n) for verdict, n in zip(VERDICTS, count, strict=True) if n},
             justified=float(radius.max(initial=0.0)),
-            typical=float(np.median(finite)) if len(finite) else 0.0,
+            typical=float(np.median(some)) if len(some) else 0.0,
             unbounded=int(np.count_nonzero(np.isinf(radius))),
             reasons=tuple(self.reasons.items()),
             bounds=tuple(self._bound(element.index) for element in measured.worst[:_WORST]),
@@ -248,8 +256,8 @@ class Judged:
         )
 
     def _bound(self, index: tuple[int, ...]) -> Bound:
-        kept = self.enclosure.stored()
-        ends = (np.atleast_1d(np.asarray(end[index])).tolist() for end in kept.interval)
+        kept = element_of(self.enclosure, index).stored()
+        ends = (np.atleast_1d(end).tolist() for end in kept.interval)
         low, high = (tuple(number(float(x)) for x in end) for end in ends)
         return Bound(index, low, high)
 
@@ -267,41 +275,66 @@ def judge(
     tags name; ``choice`` says what reproduces the recorded words.
     """
     enclosure, known = wide
-    shape = got.type.size
+    shape, size = got.shape, got.type.size
+    numbers: Counter[int] = Counter()
+    close = None if narrow is None else narrow[0]
+    if size < LEAST or not plain(got.dtype):
+        codes, radius, same = _judged(expected, got, enclosure, close, numbers)
+    else:
+        codes, radius, same = np.empty(shape, np.uint8), np.empty(shape), np.empty(shape, np.bool_)
+        for index, cut in blocks(shape):
+            ours, theirs = (Tensor(TensorType(cut, got.dtype), side.words[index]) for side in (got, expected))
+            wide_part = block_of(enclosure, index, cut)
+            narrow_part = None if close is None else block_of(close, index, cut)
+            found = _judged(theirs, ours, wide_part, narrow_part, numbers)
+            codes[index], radius[index], same[index] = (part.reshape(cut) for part in found)
+        codes, radius, same = codes.reshape(size), radius.reshape(size), same.reshape(size)
+    # a choice that leaves the enclosure is none that the policy permits
+    if choice is not None and not (codes == VERDICTS.index("bug")).any():
+        codes[~same] = VERDICTS.index("reproduced")
+        numbers.clear()
+    else:
+        choice = None
+    reasons: Counter[Reason] = Counter()
+    for number_, count in numbers.items():
+        reasons[known[number_] if number_ else Reason("unbounded", "a result that may overflow", "")] += count
+    return Judged(codes, radius, enclosure, reasons, choice)
+
+
+def _judged(
+    expected: Tensor, got: Tensor, enclosure: Enclosure, close: Enclosure | None, numbers: Counter[int]
+) -> tuple[NDArray[np.uint8], NDArray[np.float64], Mask]:
+    """Verdicts, radii (of parts, of complex numbers) and where words or values are the same, flat; the numbers of the
+    reasons of undecided elements are counted."""
+    size = got.type.size
 
     def by_element(mask: NDArray[Any], every: bool) -> NDArray[Any]:
         if not got.dtype.is_complex:
-            return mask.reshape(shape)
-        return np.asarray((mask.all(axis=-1) if every else mask.any(axis=-1)).reshape(shape))
+            return mask.reshape(size)
+        return np.asarray((mask.all(axis=-1) if every else mask.any(axis=-1)).reshape(size))
+
+    def vague(of: Enclosure) -> NDArray[Any]:
+        if is_uniform(of.tag) and first_of(of.tag) <= UNSURE and np.isfinite(of.lo).all():
+            return np.zeros(size, np.bool_)
+        return by_element((of.reasons != 0) | _unlimited(of), False)
 
     same = by_element(same_value(expected, got), True)
     inside = by_element(enclosure.contains(expected), True)
-    vague = by_element((enclosure.reasons != 0) | _unlimited(enclosure), False)
-    codes = np.full(shape, VERDICTS.index("bug"), np.uint8)
-    codes[inside] = VERDICTS.index("reordering")
-    codes[inside & vague] = VERDICTS.index("undecided")
-    if narrow is not None:
-        close, _ = narrow
-        settled = by_element(close.contains(expected), True) & ~by_element(
-            (close.reasons != 0) | _unlimited(close), False
-        )
+    codes = np.where(inside, np.uint8(VERDICTS.index("reordering")), np.uint8(VERDICTS.index("bug")))
+    codes[inside & vague(enclosure)] = VERDICTS.index("undecided")
+    if close is not None:
+        settled = by_element(close.contains(expected), True) & ~vague(close)
         codes[settled & inside] = VERDICTS.index("rounding")
-    # a choice that leaves the enclosure is none that the policy permits
-    if choice is not None and not (codes[~same] == VERDICTS.index("bug")).any():
-        codes[:] = VERDICTS.index("reproduced")
-    else:
-        choice = None
     codes[same] = VERDICTS.index("identical")
     undecided = codes == VERDICTS.index("undecided")
-    reasons: Counter[Reason] = Counter()
     if undecided.any():
-        numbers = enclosure.reasons
+        tags = enclosure.reasons
         if got.dtype.is_complex:
-            numbers = numbers.max(axis=-1)
-        found, counts = np.unique(numbers.reshape(shape)[undecided], return_counts=True)
+            tags = tags.max(axis=-1)
+        found, counts = np.unique(tags.reshape(size)[undecided], return_counts=True)
         for number_, count in zip(found.tolist(), counts.tolist(), strict=True):
-            reasons[known[number_] if number_ else Reason("unbounded", "a result that may overflow", "")] += count
-    return Judged(codes, enclosure, reasons, choice)
+            numbers[number_] += count
+    return codes, enclosure.radius, same
 
 
 def _unlimited(enclosure: Enclosure) -> Mask:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tlir.compare.pairs import FloatPairs, IntegerPairs, by_element, differing, pairs
+from tlir.compare.pairs import FloatPairs, IntegerPairs, by_element, differing, pairs, pieces
 from tlir.compare.report import Element, OutputComparison
 from tlir.compare.rule import Rule
 from tlir.compare.text import element_text, element_words
@@ -13,6 +13,9 @@ from tlir.ir.graph import Graph, Node
 from tlir.ir.tensor import Tensor
 
 _POWERS = np.array([1 << bits for bits in range(64)], np.uint64)
+
+_SMALL = 1 << 8
+_BITS = np.searchsorted(_POWERS, np.arange(_SMALL, dtype=np.uint64), side="right")
 
 WORST = 5
 """So many failing elements are listed."""
@@ -40,7 +43,9 @@ def compare_tensors(
     if got.type != type:
         raise ValueError(f"cannot compare {got.type} with {type}")
     where = differing(type.dtype, expected.words, got.words)
-    sides = [by_element(type.dtype, side.words)[where] for side in (expected, got)]
+    sides = [by_element(type.dtype, side.words) for side in (expected, got)]
+    if len(where) < type.size:
+        sides = [side[where] for side in sides]
     measured = pairs(type.dtype, *sides)
     passes = measured.passes(rule) if passing is None else passing[where]
     failing = np.flatnonzero(~passes)
@@ -70,17 +75,30 @@ def compare_tensors(
 
 def _histogram(measured: FloatPairs | IntegerPairs, equal: int) -> tuple[tuple[int, int], ...]:
     """Numbers of elements by the number of bits of their distance; ``equal`` more have equal words."""
-    distances = measured.ulps[np.asarray(measured.comparable)]
+    distances = measured.ulps if measured.comparable.all() else measured.ulps[np.asarray(measured.comparable)]
     if distances.dtype == object:
         bits = np.array([int(distance).bit_length() for distance in distances], np.intp)
+        counts = np.bincount(bits, minlength=1)
     else:
-        bits = np.searchsorted(_POWERS, distances, side="right")
-    counts = np.bincount(bits, minlength=1)
+        counts = np.zeros(65, np.int64)
+        for piece in pieces(len(distances)):
+            each = distances[piece]
+            small = each < _SMALL
+            if not small.all():
+                counts += np.bincount(np.searchsorted(_POWERS, each[~small], side="right"), minlength=65)
+                each = each[small]
+            # most distances are small: how often each occurs, and then how many bits it has
+            often = np.bincount(each.astype(np.intp), minlength=_SMALL)
+            np.add.at(counts, _BITS, often)
     counts[0] += equal
     return tuple((bits, int(count)) for bits, count in enumerate(counts) if count)
 
 
 def _largest_distance(measured: FloatPairs | IntegerPairs) -> int | None:
+    if not measured.count:
+        return None
+    if measured.comparable.all():
+        return int(np.argmax(measured.ulps))
     comparable = np.flatnonzero(measured.comparable)
     return int(comparable[int(np.argmax(measured.ulps[comparable]))]) if len(comparable) else None
 

@@ -7,6 +7,7 @@ other formats, the exact numbers decide.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +34,15 @@ _DOUBT = 1e-12
 
 _CANDIDATES = 64
 """So many elements are compared exactly where binary64 does not tell which difference is the largest."""
+
+
+_PIECE = 1 << 15
+
+
+def pieces(count: int) -> Iterator[slice]:
+    """Parts of so many elements whose temporaries stay in the processor's cache."""
+    for start in range(0, count, _PIECE):
+        yield slice(start, min(start + _PIECE, count))
 
 
 def differing(dtype: DType, expected: Array, got: Array) -> NDArray[np.intp]:
@@ -89,32 +99,49 @@ class FloatPairs:
             pairs = zip(to_ints(fmt, self.expected[self._finite]), to_ints(fmt, self.got[self._finite]), strict=True)
             exact[self._finite] = [abs(ordinal(fmt, int(a)) - ordinal(fmt, int(b))) for a, b in pairs]
             return np.asarray(exact.max(axis=1) if self.count else exact[:, 0])
-        a, b = (layout.magnitudes(fmt, words).astype(np.uint64) for words in (self.expected, self.got))
-        apart = layout.signs(fmt, self.expected) != layout.signs(fmt, self.got)
-        distance = np.where(apart, a + b, np.maximum(a, b) - np.minimum(a, b))
-        return np.asarray(np.where(self._finite, distance, np.uint64(0)).max(axis=1, initial=0))
+        result = np.empty(self.count, np.uint64)
+        for piece in pieces(self.count):
+            sides = self.expected[piece], self.got[piece]
+            a, b = (layout.magnitudes(fmt, words) for words in sides)
+            if a.dtype.itemsize < 4:
+                a, b = a.astype(np.uint32), b.astype(np.uint32)
+            # the sum of two magnitudes fits into a word
+            distance = np.maximum(a, b) - np.minimum(a, b)
+            apart = layout.signs(fmt, sides[0]) != layout.signs(fmt, sides[1])
+            if apart.any():
+                distance = np.where(apart, a + b, distance)
+            if not self._finite[piece].all():
+                distance = np.where(self._finite[piece], distance, distance.dtype.type(0))
+            result[piece] = distance.max(axis=1, initial=0) if self.components > 1 else distance[:, 0]
+        return result
 
     @cached_property
     def _in_float64(self) -> tuple[Array, Array] | None:
         """Expected and got as binary64 arrays, 0 for parts that are not finite; None where binary64 does not contain
         the format."""
-        fmt = self.format
-        contained = fmt.emax <= FLOAT64.emax and fmt.fraction_bits <= FLOAT64.fraction_bits
-        if not contained or fmt.emin - fmt.fraction_bits < FLOAT64.emin - FLOAT64.fraction_bits:
+        if not self._contained:
             return None
-        zero = layout.constant(fmt, 0)
-        sides = (layout.select(fmt, self._finite, words, zero) for words in (self.expected, self.got))
-        expected, got = (
-            np.where(self._finite, np.asarray(convert(fmt, FLOAT64, words)).view(np.float64), 0.0) for words in sides
-        )
-        return expected, got
+        return self._piece_in_float64(slice(0, self.count))
+
+    def _piece_in_float64(self, piece: slice) -> tuple[Array, Array]:
+        fmt, finite, zero = self.format, self._finite[piece], layout.constant(self.format, 0)
+        sides = []
+        for words in (self.expected[piece], self.got[piece]):
+            part = words if finite.all() else layout.select(fmt, finite, words, zero)
+            values = np.asarray(convert(fmt, FLOAT64, np.ascontiguousarray(part))).view(np.float64)
+            sides.append(np.where(finite, values, 0.0) if part is not words else values)
+        return sides[0], sides[1]
 
     @cached_property
-    def _approximate(self) -> tuple[Array, Array] | None:
-        """The absolute difference and the expected magnitude of each element in binary64."""
-        if self._in_float64 is None:
-            return None
-        expected, got = self._in_float64
+    def _contained(self) -> bool:
+        """Whether binary64 contains the format."""
+        fmt = self.format
+        contained = fmt.emax <= FLOAT64.emax and fmt.fraction_bits <= FLOAT64.fraction_bits
+        return contained and fmt.emin - fmt.fraction_bits >= FLOAT64.emin - FLOAT64.fraction_bits
+
+    def _approximate(self, piece: slice) -> tuple[Array, Array]:
+        """The absolute difference and the expected magnitude of elements in binary64, if that contains the format."""
+        expected, got = self._piece_in_float64(piece)
         with np.errstate(all="ignore"):
             difference = np.abs(got - expected)
             if self.components == 1:
@@ -134,11 +161,11 @@ class FloatPairs:
         return passed & self.comparable
 
     def _within(self, rule: Rule) -> Mask:
-        if self._approximate is None or self._in_float64 is None:
+        if self._in_float64 is None:
             within, doubtful = np.zeros(self.count, dtype=np.bool_), self.comparable
         else:
             expected, got = self._in_float64
-            difference, magnitude = self._approximate
+            difference, magnitude = self._approximate(slice(0, self.count))
             assert rule.tolerance is not None
             with np.errstate(all="ignore"):
                 bound = _float(rule.tolerance) + _float(rule.rtol) * magnitude
@@ -176,17 +203,20 @@ class FloatPairs:
 
     def largest_absolute(self) -> int | None:
         """The first comparable element of the largest absolute difference."""
-        if self._approximate is None:
+        if not self._contained:
             return self._largest([self.absolute(int(k)) for k in np.flatnonzero(self.comparable)])
-        return self._largest_of(self._approximate[0], self.absolute)
+        return self._largest_of(lambda piece: self._approximate(piece)[0], self.absolute)
 
     def largest_relative(self) -> int | None:
         """The first comparable element of the largest relative difference; elements that should be zero have none."""
-        if self._approximate is None:
+        if not self._contained:
             return self._largest([self.relative(int(k)) for k in np.flatnonzero(self.comparable)])
-        difference, magnitude = self._approximate
-        with np.errstate(all="ignore"):
-            ratio = np.where(magnitude > 0, difference / magnitude, -1.0)
+
+        def ratio(piece: slice) -> Array:
+            difference, magnitude = self._approximate(piece)
+            with np.errstate(all="ignore"):
+                return np.where(magnitude > 0, difference / magnitude, -1.0)
+
         return self._largest_of(ratio, self.relative)
 
     def _largest(self, values: list[Value | None] | list[Value]) -> int | None:
@@ -195,18 +225,25 @@ class FloatPairs:
             return None
         return int(np.flatnonzero(self.comparable)[numbers.index(max(numbers))])
 
-    def _largest_of(self, approximate: Array, exact: Any) -> int | None:
-        usable = np.where(self.comparable, approximate, -1.0)
-        top = usable.max(initial=-1.0)
+    def _largest_of(self, approximate: Callable[[slice], Array], exact: Any) -> int | None:
+        def usable(piece: slice) -> Array:
+            return np.where(self.comparable[piece], approximate(piece), -1.0)
+
+        tops = [(piece, usable(piece).max(initial=-1.0)) for piece in pieces(self.count)]
+        top = max((each for _, each in tops), default=-1.0)
         if top < 0:
             return None
-        candidates = np.flatnonzero(usable >= top * (1 - _DOUBT))[:_CANDIDATES]
-        return int(max(candidates, key=lambda k: exact(int(k)).word)) if len(candidates) > 1 else int(candidates[0])
+        least, candidates = top * (1 - _DOUBT), list[int]()
+        for piece, each in tops:
+            if each >= least and len(candidates) < _CANDIDATES:
+                candidates += (piece.start + np.flatnonzero(usable(piece) >= least)).tolist()
+        candidates = candidates[:_CANDIDATES]
+        return int(max(candidates, key=lambda k: exact(int(k)).word)) if len(candidates) > 1 else candidates[0]
 
     def severity(self) -> Array:
         """A number per element by which the worst are found: infinite where there is no difference at all."""
-        if self._approximate is not None:
-            return np.where(self.comparable, self._approximate[0], np.inf)
+        if self._contained:
+            return np.where(self.comparable, self._approximate(slice(0, self.count))[0], np.inf)
         return np.array([float(self.absolute(k)) if ok else np.inf for k, ok in enumerate(self.comparable)])
 
 

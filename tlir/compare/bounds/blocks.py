@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.compare.bounds import arithmetic, elementary, logic, special
-from tlir.compare.bounds.enclosure import Certain, Enclosure, Tags, first_of, is_uniform, uniform
+from tlir.compare.bounds.enclosure import Certain, Enclosure, Packed, Tags, first_of, is_uniform, uniform
 from tlir.compare.bounds.intervals import F64
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.remember import remembered
@@ -43,6 +43,8 @@ class Run:
     nodes: tuple[Node, ...]
     shape: tuple[int, ...]
     needed: frozenset[int]
+    returned: frozenset[int] = frozenset()
+    """Those that are only returned: in their own format."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Item:
 
     task: Node | Run
     dropped: tuple[Ref, ...]
+
+
+def returned(item: Item) -> frozenset[int]:
+    """The nodes whose results are given in their own format, as they are returned."""
+    return item.task.returned if isinstance(item.task, Run) else frozenset()
 
 
 def plain(dtype: DType) -> bool:
@@ -130,7 +137,10 @@ def _with_uses(body: Body, tasks: Sequence[Node | list[Node]]) -> tuple[Item, ..
             continue
         refs = [Ref(node.id) for node in task]
         needed = frozenset(ref.node for ref in refs if ref in kept or used_at.get(ref, set()) - {place})
-        items.append(Item(Run(tuple(task), _cut(body, task[0]), needed), tuple(r for r in dropped if r not in refs)))
+        returned = frozenset(ref.node for ref in refs if ref in kept and not used_at.get(ref, set()) - {place})
+        items.append(
+            Item(Run(tuple(task), _cut(body, task[0]), needed, returned), tuple(r for r in dropped if r not in refs))
+        )
     return tuple(items)
 
 
@@ -150,59 +160,80 @@ def block_of(whole: Enclosure, index: Index, shape: tuple[int, ...]) -> Enclosur
     tensor = Tensor(TensorType(shape, whole.dtype), np.ascontiguousarray(whole.tensor.words[index]))
     if isinstance(whole, Certain):
         return Certain(tensor)
+    if isinstance(whole, Packed):
+        low = whole.low[index]
+        return Packed(tensor, low, low if whole.high is whole.low else whole.high[index], whole.tag[index])
     lo = whole.lo[index]
     return Enclosure(tensor, lo, lo if whole.hi is whole.lo else whole.hi[index], whole.tag[index])
 
 
+def element_of(whole: Enclosure, index: tuple[int, ...]) -> Enclosure:
+    """The enclosure of one element."""
+    tensor = Tensor(TensorType((), whole.dtype), np.asarray(whole.tensor.words[index], order="C"))
+    if isinstance(whole, Certain):
+        return Certain(tensor)
+    ends = (whole.low, whole.high) if isinstance(whole, Packed) else whole.interval
+    lo, hi = (np.asarray(end[index], np.float64) for end in ends)
+    return Enclosure(tensor, lo, hi, np.asarray(whole.tag[index]))
+
+
 class Gathered:
-    """A whole enclosure, put together from its blocks. What is the same everywhere takes no memory."""
+    """A whole enclosure, put together from its blocks. What is the same everywhere takes no memory, and ends that are
+    numbers of float32 take that of float32."""
 
     def __init__(self, type: TensorType) -> None:
         self.type = type
         self.words: Words = np.empty(type.shape, type.dtype.word_dtype)
-        self.lo: F64 | None = None
-        self.hi: F64 | None = None
+        self.ends: list[NDArray[Any]] = []
         self.tag: Tags | None = None
-        self.uniform: np.uint32 | None = None
+        self.uniform: int | None = None
         self.before: list[Index] = []
-        """The blocks so far, all of which are certain while ``lo`` is None."""
+        """The blocks so far."""
 
     def put(self, index: Index, block: Enclosure) -> None:
         self.words[index] = block.tensor.words
-        if self.lo is None and isinstance(block, Certain) and is_uniform(block.tag):
-            self.before.append(index)
-            return
-        if self.lo is None:
-            self.lo, self.hi = np.empty(self.type.shape), np.empty(self.type.shape)
-            if self.before:
-                self._certain_before()
-        assert self.hi is not None
-        self.lo[index], self.hi[index] = block.lo, block.hi
-        self._put_tag(index, block.tag)
+        if self.ends or not isinstance(block, Certain) or not is_uniform(block.tag):
+            if not self.ends:
+                self._begin()
+            for k, end in enumerate(block.interval):
+                self._put_end(k, index, end)
+            self._put_tag(index, block.tag)
+        self.before.append(index)
 
-    def _certain_before(self) -> None:
-        assert self.lo is not None
-        assert self.hi is not None
+    def _begin(self) -> None:
+        """Give the ends memory, and fill in the blocks so far, all of which are certain."""
+        narrow = self.type.dtype.format is None or self.type.dtype.float_format.precision <= 24
+        self.ends = [np.empty(self.type.shape, np.float32 if narrow else np.float64) for _ in range(2)]
         for index in self.before:
             words = np.ascontiguousarray(self.words[index])
-            block = Certain(Tensor(TensorType(words.shape, self.type.dtype), words))
-            self.lo[index], self.hi[index] = block.lo, block.hi
-        self.uniform = np.uint32(0)
+            for k, end in enumerate(Certain(Tensor(TensorType(words.shape, self.type.dtype), words)).interval):
+                self._put_end(k, index, end)
+            self.uniform = 0
+
+    def _put_end(self, k: int, index: Index, end: F64) -> None:
+        target = self.ends[k]
+        if target.dtype == np.float32:
+            narrow = end.astype(np.float32)
+            if not (narrow == end).all():
+                self.ends = [each.astype(np.float64) for each in self.ends]
+                target = self.ends[k]
+        target[index] = end
 
     def _put_tag(self, index: Index, tag: Tags) -> None:
         if self.tag is None:
             if is_uniform(tag) and (self.uniform is None or first_of(tag) == self.uniform):
-                self.uniform = first_of(tag)
+                self.uniform = int(first_of(tag))
                 return
             self.tag = np.full(self.type.shape, self.uniform or 0, np.uint32)
         self.tag[index] = tag
 
     def enclosure(self) -> Enclosure:
         tensor = Tensor(self.type, self.words)
-        if self.lo is None or self.hi is None:
+        if not self.ends:
             return Certain(tensor)
-        tag = uniform(int(self.uniform or 0), self.type.shape) if self.tag is None else self.tag
-        return Enclosure(tensor, self.lo, self.hi, tag)
+        tag = uniform(self.uniform or 0, self.type.shape) if self.tag is None else self.tag
+        made = Packed if self.ends[0].dtype == np.float32 else Enclosure
+        return made(tensor, self.ends[0], self.ends[1], tag)
 
 
 def follow(run: Run, values: Mapping[Ref, Enclosure], apply: Apply, every: bool) -> dict[Ref, Enclosure]:
@@ -229,7 +260,7 @@ def follow(run: Run, values: Mapping[Ref, Enclosure], apply: Apply, every: bool)
                 (made,) = apply(block, tuple(inside[ref] for ref in node.inputs))
             inside[Ref(node.id)] = made
             if node.id in kept:
-                kept[node.id].put(index, made)
+                kept[node.id].put(index, made.stored() if node.id in run.returned and not every else made)
             for ref in (*node.inputs, Ref(node.id)):
                 if last[ref] == node.id:
                     inside.pop(ref, None)

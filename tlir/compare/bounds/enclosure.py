@@ -120,9 +120,13 @@ class Enclosure:
         where a NaN or infinity is possible that the reference does not give."""
         values = self.values
         with np.errstate(all="ignore"):
-            distance = np.maximum(up(self.hi - values.lo), up(values.hi - self.lo))
-        distance = np.where((self.lo == self.hi) & (values.lo == self.lo), 0.0, distance)
+            distance = np.maximum(self.hi - values.lo, values.hi - self.lo)
+            # a difference is 0 only where there is none
+            distance = np.where(distance == 0, 0.0, up(distance))
+        if is_uniform(self.tag) and first_of(self.tag) & UNSURE and np.isfinite(distance).all():
+            return distance if not first_of(self.tag) & NAN else np.full(distance.shape, np.inf)
         own_nan = np.isnan(values.lo)
+        distance = np.where((self.lo == self.hi) & (values.lo == self.lo), 0.0, distance)
         distance = np.where(own_nan | np.isnan(distance), np.where(own_nan & np.isnan(self.lo), 0.0, np.inf), distance)
         distance = np.where(self.nan & ~own_nan, np.inf, distance)
         return np.where(self.unsure, distance, 0.0)
@@ -132,6 +136,8 @@ class Enclosure:
         if self.dtype.format is None or self.all_sure:
             return self
         lo, hi, nan = stored(self.dtype.float_format, self.interval)
+        if is_uniform(self.tag) and not nan.any():
+            return Enclosure(self.tensor, lo, hi, self.tag)
         tag = np.where(nan & self.unsure, self.tag | NAN, self.tag)
         return Enclosure(self.tensor, np.where(self.unsure, lo, self.lo), np.where(self.unsure, hi, self.hi), tag)
 
@@ -142,6 +148,8 @@ class Enclosure:
         nan = np.isnan(theirs.lo)
         with np.errstate(all="ignore"):
             inside = (theirs.hi >= kept.lo) & (theirs.lo <= kept.hi)
+        if is_uniform(kept.tag) and not nan.any() and not kept.all_sure:
+            return np.asarray(inside)
         inside = np.where(nan, kept.nan, inside)
         return np.where(kept.unsure, inside, same_value(self.tensor, other))
 
@@ -176,6 +184,25 @@ class Certain(Enclosure):
         return True
 
 
+class Packed(Enclosure):
+    """An enclosure whose ends are numbers of float32, held as these until they are asked for."""
+
+    def __init__(self, tensor: Tensor, low: NDArray[np.float32], high: NDArray[np.float32], tag: Tags) -> None:
+        for name, value in (("tensor", tensor), ("low", low), ("high", high), ("tag", tag)):
+            object.__setattr__(self, name, value)
+
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+
+    @cached_property
+    def lo(self) -> F64:
+        return self.low.astype(np.float64)
+
+    @cached_property
+    def hi(self) -> F64:
+        return self.lo if self.high is self.low else self.high.astype(np.float64)
+
+
 class Kept(Enclosure):
     """An enclosure that holds its values rounded to float32 and to their own format too."""
 
@@ -195,7 +222,7 @@ def stored(fmt: Format, a: Interval) -> tuple[F64, F64, Mask]:
     """Ends rounded to a format, and where a value beyond a format without infinities becomes a NaN."""
     with np.errstate(all="ignore"):
         lo, hi = nearest(fmt, a.lo), nearest(fmt, a.hi)
-    nan = np.zeros(lo.shape, np.bool_)
+    nan = everywhere(False, lo.shape)
     if not fmt.infinities:
         beyond = np.isinf(lo) | np.isinf(hi)
         if beyond.any():
@@ -212,9 +239,12 @@ def same_value(a: Tensor, b: Tensor) -> Mask:
     if dtype.format is None:
         return np.asarray(a.words == b.words)
     fmt = dtype.float_format
+    same = np.asarray(layout.equal(fmt, a.words, b.words))
+    if same.all():
+        return same
     both_nan = layout.is_nan(fmt, a.words) & layout.is_nan(fmt, b.words)
     both_zero = layout.is_zero(fmt, a.words) & layout.is_zero(fmt, b.words)
-    return np.asarray(layout.equal(fmt, a.words, b.words) | both_nan | both_zero)
+    return np.asarray(same | both_nan | both_zero)
 
 
 def values_of(tensor: Tensor) -> Interval:

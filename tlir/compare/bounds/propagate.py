@@ -25,7 +25,7 @@ from tlir.compare.bounds import (
     transforms,
     windows,
 )
-from tlir.compare.bounds.blocks import Run, alone, follow, joins, schedule
+from tlir.compare.bounds.blocks import Run, alone, follow, joins, returned, schedule
 from tlir.compare.bounds.enclosure import Enclosure, Kept, Reasons, certain, evenly_tagged
 from tlir.compare.bounds.intervals import also_rounded
 from tlir.compare.bounds.policy import Freedoms
@@ -116,14 +116,14 @@ def propagate(
         for item in schedule(body):
             task = item.task
             if isinstance(task, Run):
-                done: Sequence[Node] = task.nodes
+                passed: Sequence[Node] = task.nodes
                 values |= follow(task, values, nodes.enclose, observe is not None)
             else:
-                done = (task,)
+                passed = (task,)
                 if task.op != "input":
                     made = nodes.enclose(task, tuple(values[ref] for ref in task.inputs))
                     values |= {Ref(task.id, k): enclosure for k, enclosure in enumerate(made)}
-            for node in done:
+            for node in passed:
                 if observe is not None:
                     observe(node, tuple(values[Ref(node.id, k)] for k in range(len(node.types))))
                 if progress is not None:
@@ -134,7 +134,8 @@ def propagate(
                 for node in task.nodes:
                     if node.id not in task.needed:
                         del values[Ref(node.id)]
-        return [values[ref].stored() for ref in body.outputs]
+        done = set() if observe is not None else {Ref(i) for item in schedule(body) for i in returned(item)}
+        return [values[ref] if ref in done else values[ref].stored() for ref in body.outputs]
 
 
 def _also_rounded(enclosure: Enclosure, freedoms: Freedoms) -> Enclosure:
