@@ -45,6 +45,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -61,6 +62,9 @@ WORDS_AS_TEXT = 32
 """Tensors of up to this many words are written as hexadecimal text, larger ones as base64."""
 HELD_BYTES = 1 << 12
 """Tensors of more bytes than this are kept as words until they are written."""
+TRACE_BYTES = 1 << 16
+"""Where the values of a trace have more bytes than this together, those of more than HELD_BYTES are saved to the
+``.safetensors`` file."""
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
 
@@ -226,6 +230,10 @@ def _held(tensor: torch.Tensor) -> dict[str, Any]:
     return {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "held": tensor}
 
 
+def _described(tensor: torch.Tensor) -> dict[str, Any]:
+    return _held(tensor) if tensor.nbytes > EXTERNAL_BYTES else tensor_json(tensor)
+
+
 def _in_full(nodes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Nodes with the words of all constants, those of regions too."""
     found = []
@@ -337,7 +345,7 @@ class Writer:
 
     def constant(self, tensor: torch.Tensor, name: str | None = None) -> Value:
         """A constant node; the same words under the same name are written once, with the source of the first use."""
-        data = _held(tensor) if tensor.nbytes > EXTERNAL_BYTES else tensor_json(tensor)
+        data = _described(tensor)
         content = data["words"] if "words" in data else hashlib.sha256(_memory(tensor)).digest()
         key = (name, data["dtype"], tuple(tensor.shape), content)
         if key not in self._constants:
@@ -5983,8 +5991,11 @@ def export(
     Where the function changes a buffer or an argument in place (the statistics of a batch norm in training), the
     artifact returns the pair of its result and a dict of the new values by name.
 
-    ``trace`` records the value of every node too. The recorded outputs are those of the traced graph, evaluated
-    operator by operator; with ``compile`` they are those of ``torch.compile(fn)``.
+    ``trace`` records the value of every operator too. Large values are left out whose words another one has: of more
+    than 4 KiB those of a reshape, of more than 1 MiB those of a broadcast, and constants whose elements are only moved.
+    ``write`` saves each value when it comes, so that it needs no more memory than without a trace. The recorded outputs
+    are those of the traced graph, evaluated operator by operator; with ``compile`` they are those of
+    ``torch.compile(fn)``.
 
     An artifact's sizes are fixed: those of the arguments. ``dynamic_shapes`` takes what torch.export takes under this
     name; every dimension that it leaves open is refused by its name unless ``sizes`` pins it, and then the examples
@@ -5999,19 +6010,24 @@ def export(
     fails or an argument cannot be captured.
     """
     options = {"name": name, "trace": trace, "compile": compile, "dynamic_shapes": dynamic_shapes}
-    artifact = _captured(fn, args, kwargs, **options, sizes=sizes, tracer=tracer)
-    return {**artifact, "nodes": _in_full(artifact["nodes"])}
+    artifact, record = _captured(fn, args, kwargs, **options, sizes=sizes, tracer=tracer)
+    (sample,) = artifact["samples"]
+    sample["inputs"] = [tensor_json(tensor["held"]) if "held" in tensor else tensor for tensor in sample["inputs"]]
+    artifact["nodes"] = _in_full(artifact["nodes"])
+    record(sample, _keep)
+    return artifact
 
 
 def write(path: str | os.PathLike[str], fn: Callable[..., Any], /, *args: Any, **options: Any) -> int:
-    """Export and save: the file that ``save`` writes, but constants of more than 1 MiB go from their tensors to the
-    ``.safetensors`` file without a copy of them in between. Options and errors are those of ``export``; the result is
-    the number of nodes."""
+    """Export and save: the files that ``save`` writes, but large tensors go to the ``.safetensors`` file without a copy
+    of them in between: constants from their own memory, and the values of a trace while the graph is evaluated, which
+    therefore needs no more memory than without. Options and errors are those of ``export``; the result is the number
+    of nodes."""
     names = ("name", "trace", "compile", "dynamic_shapes", "sizes", "tracer")
     own: dict[str, Any] = {"name": None, "trace": False, "compile": False, "dynamic_shapes": None, "sizes": None}
     own |= {"tracer": None} | {key: options.pop(key) for key in names if key in options}
-    artifact = _captured(fn, args, options, **own)
-    save(artifact, path)
+    artifact, record = _captured(fn, args, options, **own)
+    _write(artifact, path, record)
     return len(artifact["nodes"])
 
 
@@ -6027,8 +6043,9 @@ def _captured(
     dynamic_shapes: Any,
     sizes: Mapping[str, int] | None,
     tracer: str | None,
-) -> dict[str, Any]:
-    """What ``export`` says, with large constants as ``_held`` describes them."""
+) -> tuple[dict[str, Any], _Record]:
+    """What ``export`` says, with large constants and inputs as ``_held`` describes them and without the words of
+    outputs and trace; and what evaluates the graph for these."""
     if tracer is not None and tracer not in TRACERS:
         raise CaptureError(f"the tracer is {' or '.join(TRACERS)}, not {tracer}")
     leaves: list[_Leaf] = []
@@ -6065,19 +6082,21 @@ def _captured(
     if lowering.problems:
         raise UnsupportedError(lowering.problems)
 
-    recorded, traces = _record(lowering, values, trace)
-    supply = iter(recorded)
-    outputs = [next(supply) if isinstance(x, (torch.Tensor, *_SYMBOLIC)) else _number(x) for x in results]
-    if compile:
-        outputs = _compiled(fn, args, kwargs)
-    return _artifact(
+    sample: dict[str, Any] = {"inputs": list(map(_described, values)), "outputs": list(map(_typed, returned))}
+    places: dict[Value, int] = {}
+    if trace:
+        ids = _live(lowering.writer.nodes, [value.ref for value in returned])
+        found = sorted((ids[value.id], value.index, value) for value in _traced_values(lowering) if value.id in ids)
+        places = {value: position for position, (_, _, value) in enumerate(found)}
+        if found:
+            sample["trace"] = [{"value": [k, index] if index else k, "tensor": _typed(v)} for k, index, v in found]
+    artifact = _artifact(
         lowering.writer.nodes,
         [value.ref for value in returned],
         name=name if name is not None else _name_of(fn),
         input_tree=None if _is_flat(trees, named, len(tensors)) else {"args": trees, "kwargs": named},
         output_tree=None if _is_plain(output_tree) else output_tree,
-        sample={"inputs": [tensor_json(v) for v in values], "outputs": [tensor_json(v) for v in outputs]},
-        traces=traces,
+        sample=sample,
         producer={
             "frontend": "torch",
             "frontend_version": str(torch.__version__),
@@ -6088,6 +6107,28 @@ def _captured(
             | ({"fixed_arguments": ", ".join(f"{leaf.path}={leaf.value!r}" for leaf in fixed)} if fixed else {}),
         },
     )
+
+    def record(sample: dict[str, Any], put: _Put) -> None:
+        recorded = iter(_evaluated(lowering, values, places, lambda k, value: put(sample["trace"][k], "tensor", value)))
+        outputs = [next(recorded) if isinstance(x, (torch.Tensor, *_SYMBOLIC)) else _number(x) for x in results]
+        for k, tensor in enumerate(_compiled(fn, args, kwargs) if compile else outputs):
+            put(sample["outputs"], k, tensor)
+
+    return artifact, record
+
+
+_Put = Callable[[Any, Any, torch.Tensor], None]
+"""Takes a tensor for the place ``container[key]`` of a sample, where its dtype and shape stand."""
+_Record = Callable[[dict[str, Any], _Put], None]
+"""Evaluates the graph for a sample's outputs and trace, whose dtypes and shapes it has."""
+
+
+def _keep(container: Any, key: Any, tensor: torch.Tensor) -> None:
+    container[key] = tensor_json(tensor)
+
+
+def _typed(value: Value) -> dict[str, Any]:
+    return {"dtype": value.dtype, "shape": list(value.shape)}
 
 
 def _number(value: bool | int | float | complex) -> torch.Tensor:
@@ -6124,20 +6165,60 @@ def _returned(lowering: _Lowering, results: Sequence[Any]) -> list[Value]:
     return values
 
 
-def _record(
-    lowering: _Lowering, tensors: Sequence[torch.Tensor], trace: bool
-) -> tuple[list[torch.Tensor], dict[tuple[int, int], torch.Tensor]]:
-    """The outputs of the graph evaluated operator by operator and, for a trace, the value of each written node."""
-    traces: dict[tuple[int, int], torch.Tensor] = {}
+def _traced_values(lowering: _Lowering) -> list[Value]:
+    """Of each operator of the graph the results that are values of nodes; several may return the same one. Left out are
+    values whose words others have: those of more than HELD_BYTES that are reshaped, and of more than EXTERNAL_BYTES
+    that are broadcast, or where elements of constants are only moved."""
+    results: dict[Value, None] = {}
+    for fx_node, written in lowering.values.items():
+        if fx_node.op == "call_function":
+            values = written if isinstance(written, list) else [written]
+            results.update((value, None) for value in values if isinstance(value, Value))
+    nodes = lowering.writer.nodes
+    there = {(value.id, value.index) for value in results}
+    fixed: set[int] = set()
+    for node in nodes:
+        moves = node["op"] in ("reshape", "broadcast_in_dim", "transpose", "slice")
+        if node["op"] == "constant" or (moves and _node_of(node["inputs"][0]) in fixed):
+            fixed.add(node["id"])
+        if node["op"] in ("input", "constant"):
+            there.add((node["id"], 0))
+
+    def is_recorded(value: Value) -> bool:
+        op, operands = nodes[value.id]["op"], nodes[value.id]["inputs"]
+        size = _nbytes(value.dtype, value.shape)
+        if op in ("input", "constant") or (value.id in fixed and size > EXTERNAL_BYTES):
+            return False
+        limit = {"reshape": HELD_BYTES, "broadcast_in_dim": EXTERNAL_BYTES}.get(op, math.inf)
+        return size <= limit or not there.issuperset(
+            (ref, 0) if isinstance(ref, int) else tuple(ref) for ref in operands
+        )
+
+    return list(filter(is_recorded, results))
+
+
+def _evaluated(
+    lowering: _Lowering,
+    tensors: Sequence[torch.Tensor],
+    places: Mapping[Value, int],
+    put: Callable[[int, torch.Tensor], None],
+) -> list[torch.Tensor]:
+    """The outputs of the graph evaluated operator by operator; ``put`` is given those values that have a place, once
+    each and as they come. Nothing of them is kept here."""
+    waiting = dict(places)
 
     def seen(node: torch.fx.Node, value: Any) -> None:
-        if not trace or node.op != "call_function" or node not in lowering.values:
+        if node.op != "call_function" or node not in lowering.values:
             return
         written = lowering.values[node]
         pairs = zip(written, value, strict=True) if isinstance(written, list) else [(written, value)]
-        for target, tensor in pairs:
-            if isinstance(target, Value) and lowering.writer.nodes[target.id]["op"] not in ("input", "constant"):
-                traces.setdefault((target.id, target.index), tensor.detach().clone())
+        for target, result in pairs:
+            if isinstance(target, Value) and target in waiting:
+                dtype = TORCH_DTYPES[target.dtype]
+                tensor = result if isinstance(result, torch.Tensor) else torch.tensor(result, dtype=dtype)
+                if tensor.dtype != dtype or tuple(tensor.shape) != target.shape:
+                    raise CaptureError(f"{node.target} gives {tensor.dtype} {tuple(tensor.shape)}, not {target}")
+                put(waiting.pop(target), tensor)
 
     supply = iter(tensors)
     placeholders = [
@@ -6150,7 +6231,7 @@ def _record(
     flat = list(result) if isinstance(result, (list, tuple)) else [result]
     positions = lowering.traced.positions
     chosen = flat if positions is None else [flat[k] for k in positions]
-    return [x.detach() if _is_tensor(x) else _number(x) for x in chosen], traces
+    return [x.detach() if _is_tensor(x) else _number(x) for x in chosen]
 
 
 def _compiled(fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
@@ -6190,16 +6271,11 @@ def _artifact(
     input_tree: Any,
     output_tree: Any,
     sample: dict[str, Any],
-    traces: dict[tuple[int, int], torch.Tensor],
     producer: dict[str, Any],
 ) -> dict[str, Any]:
     """The document, in the lowest version that fits."""
     body = _body(nodes, outputs)
     live = body["nodes"]
-    if traces:
-        ids = _live(nodes, outputs)
-        found = sorted((ids[old], k, tensor) for (old, k), tensor in traces.items() if old in ids)
-        sample["trace"] = [{"value": [new, k] if k else new, "tensor": tensor_json(t)} for new, k, t in found]
     document = {
         "format": "tlir",
         "name": name,
@@ -6253,64 +6329,169 @@ def _stored_as(dtype: str, shape: Sequence[int]) -> tuple[str, list[int]]:
 
 @dataclass(frozen=True)
 class _Moved:
-    """A constant that goes to the external file."""
+    """A tensor that goes to the external file; without ``data`` where its words are still to come."""
 
     name: str
     dtype: str
     shape: list[int]
-    data: bytes | memoryview
+    data: bytes | memoryview | None
+
+    @property
+    def nbytes(self) -> int:
+        return _nbytes(self.dtype, self.shape)
+
+
+def _nbytes(dtype: str, shape: Sequence[int]) -> int:
+    return math.prod(shape) * max(1, bits_of(dtype) // 8) * (2 if dtype in _PARTS else 1)
 
 
 def _externalised(artifact: dict[str, Any], file: str) -> tuple[dict[str, Any], list[_Moved]]:
-    """A copy of the artifact whose large constants are said to be in ``file``, and these constants."""
-    moved: list[_Moved] = []
-    nodes = []
-    for node in artifact["nodes"]:
-        value = node.get("attrs", {}).get("value") if node["op"] == "constant" else None
-        data: bytes | memoryview = b""
-        if value and "held" in value:
+    """A copy of the artifact whose large tensors are said to be in ``file``, and these: constants, inputs and outputs
+    of more than EXTERNAL_BYTES, and the values of a large trace."""
+    moved: dict[str, _Moved] = {}
+
+    def place(value: dict[str, Any], name: str, limit: int = EXTERNAL_BYTES) -> dict[str, Any]:
+        if "file" in value or _nbytes(value["dtype"], value["shape"]) <= limit:
+            return value
+        data: bytes | memoryview | None = None
+        if "held" in value:
             data = _memory(value["held"])
         elif isinstance(value, _Large):
             data = memoryview(value.array).cast("B")
-        elif value and len(value.get("base64", "")) * 3 // 4 > EXTERNAL_BYTES:
+        elif "base64" in value:
             data = base64.b64decode(value["base64"])
-        if len(data) > EXTERNAL_BYTES:
+        elif "words" in value:
+            return value
+        moved[name] = _Moved(name, value["dtype"], value["shape"], data)
+        return {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": name}
+
+    nodes = []
+    for node in artifact["nodes"]:
+        if node["op"] == "constant":
             name = node.get("name") or f"constant{node['id']}"
-            if any(name == other.name for other in moved):
-                name = f"{name}.{node['id']}"
-            moved.append(_Moved(name, value["dtype"], value["shape"], data))
-            described = {"dtype": value["dtype"], "shape": value["shape"], "file": file, "tensor": name}
-            node = {**node, "attrs": {**node["attrs"], "value": described}}
+            name = f"{name}.{node['id']}" if name in moved else name
+            node = {**node, "attrs": {**node["attrs"], "value": place(node["attrs"]["value"], name)}}
         nodes.append(node)
-    return {**artifact, "nodes": _in_full(nodes)}, moved
+    samples = []
+    for k, sample in enumerate(artifact["samples"]):
+        found = {**sample}
+        for what in ("input", "output"):
+            found[f"{what}s"] = [place(t, f"sample{k}.{what}{i}") for i, t in enumerate(sample[f"{what}s"])]
+        if "trace" in sample:
+            sizes = (_nbytes(entry["tensor"]["dtype"], entry["tensor"]["shape"]) for entry in sample["trace"])
+            limit = HELD_BYTES if sum(sizes) > TRACE_BYTES else EXTERNAL_BYTES
+            found["trace"] = []
+            for entry in sample["trace"]:
+                node, index = entry["value"] if isinstance(entry["value"], list) else (entry["value"], 0)
+                name = f"sample{k}.value{node}.{index}"
+                found["trace"].append({**entry, "tensor": place(entry["tensor"], name, limit)})
+        samples.append(found)
+    return {**artifact, "nodes": _in_full(nodes), "samples": samples}, list(moved.values())
 
 
-def _safetensors(tensors: Sequence[_Moved]) -> list[bytes | memoryview]:
-    """The parts of a .safetensors file: the length of the header, the header in JSON padded to 8 bytes, and the data,
-    large words first so that every tensor is aligned."""
-    header: dict[str, Any] = {}
-    offset = 0
-    ordered = sorted(tensors, key=lambda tensor: (-bits_of(tensor.dtype), tensor.name))
-    for tensor in ordered:
-        dtype, shape = _stored_as(tensor.dtype, tensor.shape)
-        header[tensor.name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(tensor.data)]}
-        offset += len(tensor.data)
-    text = json.dumps(header, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 8)
-    return [struct.pack("<Q", len(text)), text, *(tensor.data for tensor in ordered)]
+_PIECE = 1 << 20
+"""Bytes of a file that are read back at once."""
 
 
-def _replace(path: str, parts: Sequence[bytes | memoryview]) -> None:
+class _TensorFile:
+    """A ``.safetensors`` file that takes its tensors as they come, in any order: dtypes and shapes are known before, so
+    that the header is written first. What is there without a gap is read back and hashed beside the work. The file
+    appears under its name when it is finished, or not at all."""
+
+    def __init__(self, path: str, moved: Sequence[_Moved]) -> None:
+        header: dict[str, Any] = {}
+        end = 0
+        # In the order given, as far as that leaves every word aligned; then large words first.
+        for tensor in sorted(moved, key=lambda tensor: -bits_of(tensor.dtype) if tensor.nbytes % 8 else -sys.maxsize):
+            dtype, shape = _stored_as(tensor.dtype, tensor.shape)
+            header[tensor.name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + tensor.nbytes]}
+            end += tensor.nbytes
+        text = json.dumps(header, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        text += b" " * (-len(text) % 8)
+        self._path = path
+        self._start = 8 + len(text)
+        self._size = self._start + end
+        self._places = {name: described["data_offsets"] for name, described in header.items()}
+        self._behind: dict[int, int] = {}
+        """Parts that are there behind the first gap: the end of each by its begin."""
+        self._whole = 0
+        """So many bytes are there before the first gap."""
+        self._hashed = 0
+        self._digest = hashlib.sha256()
+        self._hasher = ThreadPoolExecutor(1)
+        self._hashing: Future[None] | None = None
+        handle, self._temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".tlir-")
+        self._file = os.fdopen(handle, "w+b", buffering=0)
+        self._again = io.FileIO(self._temporary)
+        self._header = struct.pack("<Q", len(text)) + text
+
+    def __enter__(self) -> _TensorFile:
+        self._write(0, self._header)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing of a file that is not finished."""
+        self._hasher.shutdown()
+        self._file.close()
+        self._again.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._temporary)
+
+    def put(self, name: str, data: bytes | memoryview) -> None:
+        """Write the words of a tensor."""
+        begin, end = self._places[name]
+        if len(data) != end - begin:
+            raise ValueError(f"{name} has {end - begin} bytes, not {len(data)}")
+        self._write(self._start + begin, data)
+
+    def _write(self, begin: int, data: bytes | memoryview) -> None:
+        self._file.seek(begin)
+        rest = memoryview(data)
+        while len(rest):
+            rest = rest[self._file.write(rest) :]
+        self._behind[begin] = begin + len(data)
+        while self._whole in self._behind:
+            self._whole = self._behind.pop(self._whole)
+        if self._whole - self._hashed >= _PIECE and (self._hashing is None or self._hashing.done()):
+            self._hashing = self._hasher.submit(self._follow)
+
+    def _follow(self) -> None:
+        """Hash what is there and is not hashed yet."""
+        piece = memoryview(bytearray(_PIECE))
+        while self._hashed < self._whole:
+            count = self._again.readinto(piece[: self._whole - self._hashed])
+            if not count:
+                raise OSError(f"{self._temporary} became shorter while it was written")
+            self._digest.update(piece[:count])
+            self._hashed += count
+
+    def finish(self) -> dict[str, Any]:
+        """Give the file its name; its size and SHA-256 as the artifact says them."""
+        if self._whole != self._size:
+            raise ValueError(f"{self._size - self._whole} bytes of {self._path} were not written")
+        self._hasher.shutdown()
+        self._follow()
+        self._file.close()
+        self._again.close()
+        _publish(self._temporary, self._path)
+        return {"sha256": self._digest.hexdigest(), "size": self._size}
+
+
+def _publish(temporary: str, path: str) -> None:
+    """Give a finished file its name, with the permissions of a new file."""
+    umask = os.umask(0)
+    os.umask(umask)
+    os.chmod(temporary, 0o666 & ~umask)
+    os.replace(temporary, path)
+
+
+def _replace(path: str, data: bytes) -> None:
     """Write a whole file, or leave what was there."""
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".tlir-")
     try:
         with os.fdopen(handle, "wb") as file:
-            for part in parts:
-                file.write(part)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
+            file.write(data)
+        _publish(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
@@ -6318,19 +6499,36 @@ def _replace(path: str, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def save(artifact: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write an artifact as canonical text; constants of more than 1 MiB go to ``<stem>.safetensors`` beside it."""
+    """Write an artifact as canonical text. Constants, inputs and outputs of more than 1 MiB go to
+    ``<stem>.safetensors`` beside it, and so do a trace's values of more than 4 KiB, unless it is a small one (64 KiB
+    in all)."""
+    _write(artifact, path, lambda sample, put: None)
+
+
+def _write(artifact: dict[str, Any], path: str | os.PathLike[str], record: _Record) -> None:
+    """Save an artifact, and what ``record`` gives of its sample as it comes."""
     target = os.fspath(path)
     stem = os.path.basename(target)
     file = (stem[:-5] if stem.endswith(".json") else stem) + ".safetensors"
     document, moved = _externalised(artifact, file)
     if moved:
-        parts, whole = _safetensors(moved), hashlib.sha256()
-        for part in parts:
-            whole.update(part)
-        external = {file: {"sha256": whole.hexdigest(), "size": sum(map(len, parts))}}
-        document = {**document, "external": external, "version": 3}
-        _replace(os.path.join(os.path.dirname(os.path.abspath(target)), file), parts)
-    _replace(target, [dumps(document).encode("utf-8")])
+        with _TensorFile(os.path.join(os.path.dirname(os.path.abspath(target)), file), moved) as tensors:
+            for tensor in moved:
+                if tensor.data is not None:
+                    tensors.put(tensor.name, tensor.data)
+
+            def put(container: Any, key: Any, value: torch.Tensor) -> None:
+                if "file" in container[key]:
+                    tensors.put(container[key]["tensor"], _memory(value))
+                else:
+                    container[key] = tensor_json(value)
+
+            record(document["samples"][0], put)
+            described = tensors.finish()
+        document = {**document, "external": {**artifact.get("external", {}), file: described}, "version": 3}
+    else:
+        record(document["samples"][0], _keep)
+    _replace(target, dumps(document).encode("utf-8"))
 
 
 # ---- command line ---------------------------------------------------------------------------------------------------
