@@ -1,7 +1,8 @@
-"""Random graphs are those of the tests of lowering; the folder's own helpers are modules too."""
+"""Random graphs are those of the tests of lowering, single operations those of conformance; this folder has helpers of
+its own."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "passes"))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / folder) for folder in ("passes", "conformance", "backends")]

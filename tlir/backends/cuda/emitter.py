@@ -14,7 +14,7 @@ from tlir.backends.cpu.lanes import I32, I64, LaneMachine
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.nest import Emitter, Ends
 from tlir.backends.cpu.space import Nest
-from tlir.backends.cpu.values import FLOAT32, Item, Lanes, carrier, word_type
+from tlir.backends.cpu.values import BFLOAT16, FLOAT32, FLOAT64, Item, Lanes, carrier, word_type
 from tlir.backends.cuda.builder import Builder, Text, expression
 from tlir.floatlib.elementary.double import functions as elementary_double
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
@@ -59,27 +59,36 @@ class CudaLanes(Lanes):
         return self.builder.intrinsic(name, result, list(arguments))
 
     def _settle(self, op: str, dtype: DType, items: tuple[Item, ...], word: Any, left: Any) -> Item:
-        """Evaluates once more, by a kernel of double-double numbers, where there is one for the format."""
+        """Evaluates once more, by kernels of double-double numbers, where there are some for the format."""
         b = self.builder
         result = b.variable(word.type, expression(word))
         with b.if_then(left), self.scope():
-            kernel = _wider(op, dtype)
-            if kernel is None:
-                b.line("atomicOr(undecided, 1u);")
-            else:
-                machine = self.machine(kernel.bits)
-                found = kernel(machine, *(self.uint(item, kernel.bits) for item in items))
-                mark = machine.and_(found.flags, machine.constant(elementary.UNDECIDED))
-                with b.if_then(b.not_(machine.equal(mark, machine.constant(0)))):
-                    b.line("atomicOr(undecided, 1u);")
-                b.assign(result, self.bits(self.from_uint(dtype, found.word)))
+            self._settle_by(_wider(op, dtype), dtype, items, result)
         return self.word(dtype, result)
 
+    def _settle_by(self, kernels: list[Any], dtype: DType, items: tuple[Item, ...], result: Text) -> None:
+        b = self.builder
+        if not kernels:
+            b.line("atomicOr(undecided, 1u);")
+            return
+        kernel = kernels[0]
+        machine = self.machine(kernel.bits)
+        found = kernel(machine, *(self.uint(item, kernel.bits) for item in items))
+        mark = machine.and_(found.flags, machine.constant(elementary.UNDECIDED))
+        b.assign(result, self.bits(self.from_uint(dtype, found.word)))
+        with b.if_then(b.not_(machine.equal(mark, machine.constant(0)))), self.scope():
+            self._settle_by(kernels[1:], dtype, items, result)
 
-def _wider(op: str, dtype: DType) -> Any:
-    if dtype.float_format == FLOAT32 and op in elementary_double.NAMES:
-        return elementary_double_loop.loop(op, FLOAT32)
-    return None
+
+def _wider(op: str, dtype: DType) -> list[Any]:
+    """The kernels that decide what the first one left open: of double-double numbers, and for large angles of sines,
+    cosines and tangents one that reduces them by more digits of pi."""
+    fmt, kernels = dtype.float_format, []
+    if fmt == FLOAT32 and op in elementary_double.NAMES:
+        kernels.append(elementary_double_loop.loop(op, fmt))
+    if fmt in (FLOAT32, FLOAT64, BFLOAT16) and op in elementary_double.FAR:
+        kernels.append(elementary_double_loop.loop(op, fmt, far=True))
+    return kernels
 
 
 class CudaAddresses(Addresses):

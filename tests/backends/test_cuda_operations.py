@@ -1,0 +1,96 @@
+"""Every operation that has a kernel, in its CUDA form: conformance cases and elementary functions by the host build,
+and all of their sources by NVRTC."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import cases_data
+import cases_floats
+import cases_integers
+import cases_reductions
+import numpy as np
+import pytest
+from conformance import single, tensor_type, to_tensor, words_of
+from cuda_forms import inputs_of, same_all
+from lower_graphs import Builder
+
+from tlir.backends.cuda import nvrtc
+from tlir.backends.cuda.function import Source
+from tlir.backends.cuda.host import HostExecutable, build
+from tlir.backends.cuda.source import module, source
+from tlir.ir.graph import Body
+from tlir.ir.ops import OPERATIONS
+from tlir.ir.tensor import Tensor
+from tlir.ir.types import NAMED, TensorType
+from tlir.kernel.ir import Launch
+from tlir.passes.lower import LOWERED, lower
+
+CASES = [case for module in (cases_data, cases_floats, cases_integers, cases_reductions) for case in module.CASES]
+ELEMENTARY = sorted(op for op in LOWERED if OPERATIONS[op].family == "elementary" and op != "complex_power")
+
+
+@cache
+def graphs() -> tuple[Body, ...]:
+    return tuple(
+        single(case.op, [to_tensor(o) for o in case.operands], tensor_type(case.expected.type), case.attrs).body
+        for case in CASES
+    )
+
+
+def sources(bodies: tuple[Body, ...]) -> list[Source]:
+    made = [source(step.kernel) for body in bodies for step in lower(body).steps if isinstance(step, Launch)]
+    return [one for one in made if isinstance(one, Source)]
+
+
+def test_conformance_cases_on_a_host_build() -> None:
+    built = build(sources(graphs()))
+    run = 0
+    for case, body in zip(CASES, graphs(), strict=True):
+        executable = HostExecutable(body, built=built)
+        (result,) = executable.run([to_tensor(operand) for operand in case.operands])
+        assert [hex(word) for word in words_of(result)] == [hex(word) for word in case.expected.words], case.name
+        run += executable.statistics.kernels
+    assert run > 140, "most cases have a kernel"
+
+
+def elementary(op: str, dtype: str) -> Body:
+    builder, type = Builder(np.random.default_rng(0)), TensorType((150,), NAMED[dtype])
+    operands = [builder.input(type) for _ in range(len(OPERATIONS[op].operands))]
+    return builder.body([builder.add(op, operands, type)])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_elementary_functions_on_a_host_build(dtype: str) -> None:
+    bodies = [elementary(op, dtype) for op in ELEMENTARY]
+    inputs = [inputs_of(body) for body in bodies]
+    if dtype == "float64":
+        # in any words some would be left to the reference
+        random = np.random.default_rng(3)
+        numbers = [[random.standard_normal(150).view(np.uint64) for _ in given] for given in inputs]
+        inputs = [[Tensor(t.type, w) for t, w in zip(*pair, strict=True)] for pair in zip(inputs, numbers, strict=True)]
+    made = same_all(bodies, inputs=inputs)
+    assert all(len(one) == 1 for one in made)
+
+
+@pytest.mark.parametrize("op", ["sine", "cosine", "tan"])
+def test_angles_of_every_size(op: str) -> None:
+    """All words of bfloat16, which reach 3e38, and many of float32."""
+    random = np.random.default_rng(4)
+    words = {"bfloat16": np.arange(1 << 16, dtype=np.uint16), "float32": random.integers(0, 1 << 32, 20000, np.uint32)}
+    bodies, inputs = [], []
+    for dtype, given in words.items():
+        builder, type = Builder(random), TensorType(given.shape, NAMED[dtype])
+        bodies.append(builder.body([builder.add(op, (builder.input(type),), type)]))
+        inputs.append([Tensor(type, given)])
+    same_all(bodies, inputs=inputs)
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason="NVRTC is not installed")
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
+def test_nvrtc_compiles_all_of_them(architecture: str) -> None:
+    bodies = (*graphs(), *(elementary(op, "float32") for op in ELEMENTARY))
+    ptx = nvrtc.to_ptx(module(sources(bodies)), architecture)
+    assert ptx.count(".entry") == len({one.name for one in sources(bodies)})
+    # CUDA's own fmod starts from an estimate of a quotient, and is exact
+    assert ".ftz" not in ptx.replace("rcp.approx.ftz", "")
