@@ -58,17 +58,21 @@ class Work:
         }
 
     def times(self, graph: Graph) -> dict[str, float]:
-        """The JSON of ``--time``: seconds. What is lowered, compiled and transferred is part of the first run, which is
-        given without them."""
+        """The JSON of ``--time``: seconds. What is lowered and compiled is part of the first run, and what is transferred
+        part of every run on a GPU; the runs are given without these."""
         seconds = dict(self._seconds)
         if self.device != "reference":
             from tlir.backends import statistics
 
             found = statistics(graph, self.device)
             parts = {"lower": found.lower_seconds, "compile": found.compile_seconds}
+            seconds["first run"] -= found.lower_seconds + found.compile_seconds
             if self.device == "gpu":
                 parts["transfer"] = found.transfer_seconds
-            seconds["first run"] = max(seconds["first run"] - found.lower_seconds - found.compile_seconds, 0.0)
+                seconds["first run"] -= found.first_transfer_seconds  # type: ignore[attr-defined]
+                if "warm run" in seconds:
+                    seconds["warm run"] -= found.transfer_seconds
+            seconds = {name: max(value, 0.0) for name, value in seconds.items()}
             seconds = {"load": seconds["load"], **parts, **seconds}
         return seconds
 
