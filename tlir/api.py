@@ -231,8 +231,15 @@ class Graph:
         words: bool = False,
         nan_payload: bool = False,
         device: str = "reference",
+        policy: str | None = None,
+        accuracy: str | os.PathLike[str] | None = None,
     ) -> CompareReport:
-        """Compare with the recorded outputs: see ``tlir.compare.compare`` for what passes. A report with ``.ok``."""
+        """Compare with the recorded outputs: see ``tlir.compare.compare`` for what passes. A report with ``.ok``.
+
+        With ``tolerance="auto"`` rigorous bounds judge, under the ``policy`` "strict", "reorder", "frontend" (unless
+        given) or "loose"; ``accuracy`` is the path of another table of the accuracy of elementary functions. The report
+        then also has a ``.verdict``. Of an artifact with a trace, its ``.locations`` say where a difference starts.
+        """
         from tlir.compare import compare
 
         return compare(
@@ -243,6 +250,32 @@ class Graph:
             words=words,
             nan_payload=nan_payload,
             device=device,
+            policy=policy,
+            table=None if accuracy is None else Path(accuracy),
+        )
+
+    def compare_against(
+        self,
+        other: Graph | str | os.PathLike[str],
+        *,
+        policy: str | None = None,
+        accuracy: str | os.PathLike[str] | None = None,
+    ) -> CompareReport:
+        """Compare what this artifact recorded with what ``other``, of the same graph, did: compiled and not, in float32
+        and in bfloat16, by two versions of a frontend. Bounds judge: see ``tlir.compare.against.compare_against``.
+
+        Raises UsageError TL0901 where the graphs or the inputs are not the same.
+        """
+        from tlir.compare.against import compare_against
+
+        second = other if isinstance(other, Graph) else load(other)
+        names = (self.path or "the first", second.path or "the second")
+        return compare_against(
+            self.ir,
+            second.ir,
+            policy=policy or "frontend",
+            table=None if accuracy is None else Path(accuracy),
+            names=names,
         )
 
 
@@ -271,13 +304,25 @@ def compare(
     words: bool = False,
     nan_payload: bool = False,
     device: str = "reference",
+    policy: str | None = None,
+    accuracy: str | os.PathLike[str] | None = None,
 ) -> CompareReport:
     """Run an artifact on its samples and compare with the outputs that the frontend recorded.
 
-    ``tolerance`` is absolute, by default the artifact's own or 2e-5. The report has ``.ok`` and ``.outputs``.
+    ``tolerance`` is absolute, by default the artifact's own or 2e-5; with "auto" bounds judge under the ``policy``, see
+    ``Graph.compare``. The report has ``.ok`` and ``.outputs``.
     """
     graph = artifact if isinstance(artifact, Graph) else load(artifact)
-    return graph.compare(tolerance=tolerance, rtol=rtol, ulps=ulps, words=words, nan_payload=nan_payload, device=device)
+    return graph.compare(
+        tolerance=tolerance,
+        rtol=rtol,
+        ulps=ulps,
+        words=words,
+        nan_payload=nan_payload,
+        device=device,
+        policy=policy,
+        accuracy=accuracy,
+    )
 
 
 @dataclass(frozen=True)

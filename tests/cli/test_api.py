@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections import namedtuple
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -19,6 +20,8 @@ from tlir.floatlib.value import Value
 from tlir.ir.graph import Body, Graph, Node, Ref
 from tlir.ir.tree import decode
 from tlir.ir.types import TensorType, parse_dtype
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_load_check_run_compare(write) -> None:
@@ -336,3 +339,17 @@ def test_the_device_is_chosen_by_the_work_and_kept() -> None:
     results = [graph.run([np.float32([1, 2, 3])])[0].tolist() for _ in range(COMPILED_RUNS + 1)]
     assert results == [[1, 2, 3]] * (COMPILED_RUNS + 1)
     assert graph.__dict__["_automatic"] == "cpu"
+
+
+def test_comparison_by_bounds_and_of_two_artifacts() -> None:
+    norm = tlir.load(ROOT / "tests" / "golden" / "torch" / "layer_norm.json")
+    assert norm.compare(tolerance="auto").verdict == "reordering"  # type: ignore[attr-defined]
+    assert norm.compare(tolerance="auto", policy="strict").verdict == "bug"  # type: ignore[attr-defined]
+    assert tlir.compare(norm, "auto", policy="loose").ok
+    with pytest.raises(tlir.ArtifactError, match="cannot be read"):
+        norm.compare(tolerance="auto", accuracy="no-such-table.toml")
+    golden = tlir.load(ROOT / "tests" / "golden" / "jax" / "softmax.json")
+    report = golden.compare_against(str(ROOT / "examples" / "artifacts" / "low_precision_sum.json"))
+    assert report.verdict == "bug"  # type: ignore[attr-defined]
+    with pytest.raises(tlir.UsageError, match="different graphs"):
+        golden.compare_against(norm)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     "--accuracy", metavar="FILE", type=click.Path(path_type=Path), help="With auto: a table of functions' errors."
 )
 @click.option("--device", metavar="DEVICE", default="reference", help="Where to run (reference).")
+@click.option("--against", metavar="FILE", help="Compare FILE… with another artifact of the same graph instead.")
 @click.option("--html", metavar="FILE", help="Also write the report as one HTML page.")
 @click.pass_context
 def command(
@@ -50,6 +51,7 @@ def command(
     policy: str | None,
     accuracy: Path | None,
     device: str,
+    against: str | None,
     html: str | None,
 ) -> None:
     """Run artifacts, and all those in folders, on their recorded inputs, and compare every output with the recorded
@@ -63,12 +65,16 @@ def command(
     and functions of a stated accuracy can give: identical, rounding, reordering, undecided or bug. A bug fails; so does
     what is undecided, unless it meets --rtol or --ulps.
 
+    Two artifacts of the same graph (compiled and not, float32 and bfloat16, two versions of a frontend) are also
+    compared with each other; --against does that alone. Unless a tolerance is given, bounds judge the difference.
+
     Of an artifact with a trace that does not pass, the node where the difference starts is shown (see `tlir locate`).
 
     Exit code: 0 if all pass; otherwise the first of 70, 3 (not a valid artifact), 4 (not possible here) and 1
     (something differs) that any file gives.
     """
     from tlir.api import load
+    from tlir.cli.compare_pair import Chosen, chosen_pairs, compare_pair, show_pair
     from tlir.cli.compare_report import Details
     from tlir.cli.console import Output
     from tlir.cli.paths import artifacts
@@ -81,11 +87,18 @@ def command(
     )  # wrong options are an error before the first file is read
     files = artifacts(paths)
     output = Output()
+    chosen = Chosen(tolerance, rtol, ulps, words, nan_payload, policy, accuracy)
+    pairs = chosen_pairs(files, paths, against)
+    if against is not None:
+        files = []
+    files += list(pairs)
 
     auto = tolerance == "auto" and device == "reference"
     details = Details(html, policy, accuracy)
 
     def examine(file: str) -> CompareReport:
+        if file in pairs:
+            return details.look(file, load(pairs[file][0]).ir, compare_pair(*pairs[file], chosen))
         graph = load(file).ir
         progress.expect(len(graph.nodes) * len(graph.samples))
 
@@ -113,6 +126,8 @@ def command(
 
     def show(output: Output, outcome: Outcome[CompareReport]) -> None:
         _show(output, outcome)
+        if outcome.report is not None and outcome.report.pair is not None:
+            show_pair(output, outcome.report.pair)
         details.show(output, outcome.report)
 
     debug = bool(ctx.find_root().params.get("debug"))
@@ -140,7 +155,7 @@ def _show(output: Output, outcome: Outcome[CompareReport]) -> None:
         output.line((f"{names}: compared {freedom}", "label"), indent=2)
     for found in report.outputs:
         if not found.ok:
-            _show_failing(output, found, several)
+            _show_failing(output, found, several, report.pair is not None)
 
 
 def _auto() -> type[AutoReport]:
@@ -176,7 +191,7 @@ def _show_auto(output: Output, report: AutoReport, several: bool) -> None:
             node = f", node {reason.node}" if reason.node else ""
             output.line((f"{each.name}: {count} undecided: {reason.text}{node}{where}", "label"), indent=2)
         if not each.ok:
-            _show_failing(output, each, several)
+            _show_failing(output, each, several, report.pair is not None)
             rows = [
                 (index_text(bound) or "(scalar)", " ".join(bound.low), " ".join(bound.high)) for bound in each.bounds
             ]
@@ -206,6 +221,8 @@ def _auto_row(found: AutoOutput, several: bool) -> tuple[Cell, ...]:
 
 
 def _recorded(report: CompareReport) -> str:
+    if report.pair is not None:
+        return f"recorded {report.pair.recorded[0]}, and {report.pair.recorded[1]}; "
     producer = report.producer
     if producer is None:
         return ""
@@ -228,7 +245,7 @@ def _row(found: OutputComparison, several: bool) -> tuple[Cell, ...]:
     )
 
 
-def _show_failing(output: Output, found: OutputComparison, several: bool) -> None:
+def _show_failing(output: Output, found: OutputComparison, several: bool, pair: bool = False) -> None:
     from tlir.cli.compare_report import show_histogram
 
     sample = f" of sample {found.sample}" if several else ""
@@ -250,7 +267,8 @@ def _show_failing(output: Output, found: OutputComparison, several: bool) -> Non
         for element in found.worst
     ]
     title = "worst" if found.failing > len(rows) else "index"
-    headings = (title, ">recorded", ">got", ">recorded word", ">got word", ">abs diff", ">ulps")
+    mine, theirs = ("first", "second") if pair else ("recorded", "got")
+    headings = (title, f">{mine}", f">{theirs}", f">{mine} word", f">{theirs} word", ">abs diff", ">ulps")
     output.table(headings, rows, indent=4)
     show_histogram(output, found)
 

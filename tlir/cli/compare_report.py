@@ -32,7 +32,7 @@ class Details:
 
         if self.page is not None:
             self._graphs[file] = graph
-        if report.locations or (report.ok and self.page is None):
+        if report.locations or report.pair is not None or (report.ok and self.page is None):
             return report
         failing = None if self.page is not None else {found.sample for found in report.outputs if not found.ok}
         return replace(report, locations=located(graph, self.policy or "frontend", self.table, failing))

@@ -119,7 +119,8 @@ def show_suspect(out: Output, found: Location) -> None:
 
     suspect = found.suspect
     assert suspect is not None
-    out.line(("suspect", "failed"), f": node {suspect.label}", indent=2)
+    whose = f" in {found.side}" if found.side else ""
+    out.line(("suspect", "failed"), f"{whose}: node {suspect.label}", indent=2)
     if suspect.source is not None:
         out.line((f"at {suspect.source}", "label"), indent=4)
     rows: list[tuple[Cell, ...]] = []

@@ -121,6 +121,8 @@ class Location:
     operands: tuple[OperandElement, ...]
     missing: tuple[int, ...]
     freedoms: Freedoms
+    side: str = ""
+    """Whose trace it is, where two artifacts are compared."""
 
     @property
     def ok(self) -> bool:
@@ -129,6 +131,7 @@ class Location:
     def summary(self) -> dict[str, Any]:
         """The suspect with its operands, and the ledger, as JSON; without the other nodes."""
         return {
+            **({"artifact": self.side} if self.side else {}),
             "sample": self.sample,
             "recorded": len(self.nodes),
             "suspect": None if self.suspect is None else self.suspect.to_json(),
@@ -182,7 +185,7 @@ def locate(
 
     evaluate(body, recorded.inputs, observe=keep)
     frontend = _filled(body, recorded, values, reference)
-    nodes, ledger, missing = [], _Ledger(), []
+    nodes, ledger, missing = [], Ledger(), []
     permitted, written = _Enclosed(body, freedoms), _Enclosed(body, freedoms.in_written_order())
     for node in body.nodes:
         if observe is not None:
@@ -329,7 +332,7 @@ def _elementwise(node: Node) -> bool:
     return OPERATIONS[node.op].family in ("arithmetic", "elementary", "special", "logic") or node.op == "convert"
 
 
-class _Ledger:
+class Ledger:
     """The first appearance of each kind of special value on one side alone."""
 
     def __init__(self) -> None:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tlir.compare.against import Pair, size
 from tlir.compare.auto import VERDICTS, AutoOutput, AutoReport
 from tlir.compare.locate import Location, NodeDifference
 from tlir.compare.page_style import ERRORS, SCRIPT, STYLE
@@ -100,13 +101,25 @@ def _artifact(k: int, each: Compared) -> Iterator[str]:
     facts = producer_parts(graph.producer) if graph.producer else []
     freedoms = report.freedoms if isinstance(report, AutoReport) else None
     facts.append(f"policy {freedoms}" if freedoms is not None else f"passes if {report.rule}")
+    if report.pair is not None:
+        facts = [
+            *(f"{name}: {who}" for name, who in zip(report.pair.names, report.pair.recorded, strict=True)),
+            facts[-1],
+        ]
     yield f'<p class="faint">{xml(" · ".join(facts))}</p>'
+    if report.pair is not None:
+        for blamed in report.pair.blamed:
+            told = f"{blamed.elements} elements of output {blamed.position} that differ are none of what it permits"
+            yield f"<p><strong>{xml(blamed.name)}</strong>: {told}</p>"
     located = next((found for found in each.locations if found.suspect), None)
     if located is not None:
         yield from _suspect(k, graph, located)
     yield from _outputs(report)
     yield from _histograms(report)
-    location = located or (each.locations[0] if each.locations else None)
+    if report.pair is not None and report.pair.nodes:
+        yield from _pair_nodes(report.pair)
+    drawn = [found for found in each.locations if report.pair is None or found.side == report.pair.names[0]]
+    location = next((found for found in drawn if found.suspect), drawn[0] if drawn else None)
     yield from _drawing(k, graph, report, location)
     yield from _nodes(k, graph, report, location)
     yield "</section>"
@@ -116,7 +129,8 @@ def _suspect(k: int, graph: Graph, location: Location) -> Iterator[str]:
     suspect = location.suspect
     assert suspect is not None
     yield '<div class="suspect">'
-    yield f'<h3>Suspect: node <a href="#a{k}r{suspect.ref.node}">{xml(suspect.label)}</a></h3>'
+    whose = f" in {xml(location.side)}" if location.side else ""
+    yield f'<h3>Suspect{whose}: node <a href="#a{k}r{suspect.ref.node}">{xml(suspect.label)}</a></h3>'
     if suspect.source is not None:
         yield f"<p>at <code>{xml(str(suspect.source))}</code></p>"
     yield (
@@ -133,9 +147,9 @@ def _suspect(k: int, graph: Graph, location: Location) -> Iterator[str]:
     yield "</div>"
 
 
-def _elements(found: OutputComparison) -> Iterator[str]:
+def _elements(found: OutputComparison, sides: tuple[str, str] = ("recorded", "should be")) -> Iterator[str]:
     bounds = list(found.bounds) if isinstance(found, AutoOutput) else []
-    heads = ["element", ">recorded", ">should be", *([">permitted from", ">to"] if bounds else []), ">ulps"]
+    heads = ["element", *(f">{side}" for side in sides), *([">permitted from", ">to"] if bounds else []), ">ulps"]
     yield f'<div class="scroll"><table>{_head(heads)}<tbody>'
     for k, element in enumerate(found.worst):
         cells = [_index(element), element.expected, element.got]
@@ -184,7 +198,22 @@ def _outputs(report: CompareReport) -> Iterator[str]:
         if not found.ok:
             sample = f" of sample {found.sample}" if report.samples > 1 else ""
             yield f"<h3>{xml(found.name)}{sample}: the worst of {found.failing} elements that do not pass</h3>"
-            yield from _elements(found)
+            yield from _elements(found, ("first", "second") if report.pair is not None else ("recorded", "should be"))
+
+
+def _pair_nodes(pair: Pair) -> Iterator[str]:
+    """The values that both artifacts recorded, with what each node adds."""
+    heads = ["node", "type", ">adds", ">apart", ">apart, ulps", ">equal words", "source"]
+    yield "<h3>What each node adds, and how far both are apart</h3>"
+    yield f'<div class="nodes scroll"><table class="sortable">{_head(heads)}<tbody>'
+    for node in pair.nodes:
+        apart = node.difference
+        cells = [_cell(node.label, ""), _cell(str(apart.type), "")]
+        cells += [_number(size(found)) for found in (node.added, apart)]
+        cells += [_number(apart.ulps), _number(apart.equal_words, f"{apart.equal_words} of {apart.count}")]
+        cells.append(_cell(str(node.source) if node.source else "", ""))
+        yield f"<tr>{''.join(cells)}</tr>"
+    yield "</tbody></table></div>"
 
 
 def _number(value: float, text: str | None = None) -> str:

@@ -12,6 +12,7 @@ from tlir.ir.graph import Producer
 from tlir.ir.types import TensorType
 
 if TYPE_CHECKING:
+    from tlir.compare.against import Pair
     from tlir.compare.locate import Location
 
 
@@ -119,7 +120,8 @@ class OutputComparison:
 @dataclass(frozen=True)
 class CompareReport:
     """The comparison of one graph: every output of every sample, the rule, the device, and who recorded the outputs.
-    ``locations`` are what the traces show of the samples that were looked into."""
+    ``locations`` are what the traces show of the samples that were looked into; ``pair`` is there where two artifacts
+    were compared with each other."""
 
     outputs: tuple[OutputComparison, ...]
     rule: Rule
@@ -127,6 +129,7 @@ class CompareReport:
     samples: int
     producer: Producer | None = None
     locations: tuple[Location, ...] = ()
+    pair: Pair | None = None
 
     @property
     def ok(self) -> bool:
@@ -155,4 +158,6 @@ class CompareReport:
             }
         if self.locations:
             parts["located"] = [location.summary() for location in self.locations]
+        if self.pair is not None:
+            parts["against"] = self.pair.to_json()
         return parts
