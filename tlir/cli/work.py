@@ -58,8 +58,8 @@ class Work:
         }
 
     def times(self, graph: Graph) -> dict[str, float]:
-        """The JSON of ``--time``: seconds. What is lowered and compiled is part of the first run, and what is transferred
-        part of every run on a GPU; the runs are given without these."""
+        """The JSON of ``--time``: seconds. What is lowered and compiled is part of the first run, transfers are part of
+        every run on a GPU; the runs are given without these."""
         seconds = dict(self._seconds)
         if self.device != "reference":
             from tlir.backends import statistics
