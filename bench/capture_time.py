@@ -1,10 +1,12 @@
-"""The time that a capture takes beside the frontend's own export, each in a process of its own.
+"""The time that a capture takes beside the frontend's own export, and a trace beside the frontend's op-by-op run.
 
-    python bench/capture_time.py [OUTPUT.md] [--passes N] [--only jax|torch]
+    python bench/capture_time.py [OUTPUT.md] [--passes N] [--only jax|torch] [--program NAME]
 
-The programs are transformers of twelve layers. A process makes the program and its arguments, and then does one thing
-once: the frontend's export (``jax.export.export(jax.jit(f))(*arguments)``, ``torch.export.export``), or the capture,
-which exports and computes every recorded value too. Imports are not counted. The processes of a program alternate.
+Every measurement is made in a process of its own, which makes the program and its arguments first; imports are not
+counted. The processes of a program alternate, and a ratio is the median of those of processes side by side. An export
+is ``jax.export.export(jax.jit(f))(*arguments)`` or ``torch.export.export``; a capture exports and computes every
+recorded value too. Op by op a program runs under ``jax.disable_jit()``, which compiles every primitive for itself. For
+traces the first call in a process and the median of the following ones are given.
 """
 
 from __future__ import annotations
@@ -14,24 +16,31 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from stepping import TITLES, where
 
-LAYERS = 12
 PROGRAMS = {
-    "jax": ("unrolled", "as a scan", "gradient", "width 256"),
-    "torch": ("unrolled", "width 256"),
+    "jax": ("twelve layers", "twelve layers as a scan", "gradient of twelve layers", "twelve layers of width 256"),
+    "torch": ("twelve layers", "twelve layers of width 256"),
 }
-WAYS = ("export", "capture", "capture, traced")
+TRACED = ("perceptron", "one layer", "twelve layers", "twelve layers of width 256")
+WAYS = ("export", "capture", "capture with a trace")
+AGAIN = 5
 
 
 def _sizes(program: str) -> tuple[int, int, int, int]:
     """Width, heads, places and tokens."""
-    return (256, 8, 128, 1000) if program == "width 256" else (64, 4, 16, 100)
+    return (256, 8, 128, 1000) if "256" in program else (64, 4, 16, 100)
+
+
+def _layers(program: str) -> int:
+    return 1 if program == "one layer" else 12
 
 
 def _parameters(program: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -55,7 +64,7 @@ def _parameters(program: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             "down": normal(4 * width, width),
             "bias_down": normal(width),
         }
-        for _ in range(LAYERS)
+        for _ in range(_layers(program))
     ]
     return outside, layers
 
@@ -84,22 +93,30 @@ def _jax(program: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
     def transformer(outside: Any, layers: Any, given: Any) -> Any:
         x = outside["embedding"][given] + outside["positions"]
-        if program == "as a scan":
+        if "scan" in program:
             x, _ = jax.lax.scan(lambda x, p: (block(x, p), None), x, layers)
         else:
             for p in layers:
                 x = block(x, p)
         return norm(x, outside["scale"], 0.0) @ outside["embedding"].T
 
+    def perceptron(outside: Any, layers: Any, given: Any) -> Any:
+        x = outside["embedding"][given]
+        for p in layers[:2]:
+            x = jnp.tanh(x @ p["up"] + p["bias_up"]) @ p["down"] + p["bias_down"]
+        return x
+
     def loss(outside: Any, layers: Any, given: Any) -> Any:
         return -jnp.mean(jax.nn.log_softmax(transformer(outside, layers, given))[jnp.arange(places), given])
 
     outside, layers = _parameters(program)
-    if program == "as a scan":
+    if "scan" in program:
         layers = jax.tree.map(lambda *parts: np.stack(parts), *layers)
     given = np.arange(places, dtype=np.int32) * 7 % tokens
     arguments = jax.tree.map(jnp.asarray, (outside, layers, given))
-    return jax.value_and_grad(loss, argnums=(0, 1)) if program == "gradient" else transformer, arguments
+    if program == "perceptron":
+        return perceptron, arguments
+    return jax.value_and_grad(loss, argnums=(0, 1)) if "gradient" in program else transformer, arguments
 
 
 def _torch(program: str) -> tuple[Any, tuple[Any, ...]]:
@@ -125,7 +142,7 @@ def _torch(program: str) -> tuple[Any, tuple[Any, ...]]:
                         "down": linear(4 * width, width),
                     }
                 )
-                for _ in range(LAYERS)
+                for _ in range(_layers(program))
             )
             self.norm = norm(width)
 
@@ -150,28 +167,43 @@ def _torch(program: str) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _one(frontend: str, program: str, way: str) -> list[float]:
-    """Wall and processor seconds of one way, in this process."""
+    """Wall and processor seconds of one way, in this process: of the first call, and medians of more calls."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     fn, arguments = {"jax": _jax, "torch": _torch}[frontend](program)
     work: Callable[[], Any]
-    if way != "export":
+    if "capture" in way:
         if frontend == "jax":
             from capture import jax_capture as capture
         else:
             from capture import torch_capture as capture  # type: ignore[no-redef]
-        work = lambda: capture.export(fn, *arguments, trace=way == "capture, traced")  # noqa: E731
+        if way == "capture to a file with a trace":
+            folder = tempfile.TemporaryDirectory()
+            work = lambda: capture.write(Path(folder.name) / "a.json", fn, *arguments, trace=True)  # noqa: E731
+        else:
+            work = lambda: capture.export(fn, *arguments, trace="trace" in way)  # noqa: E731
     elif frontend == "jax":
         import jax
         from jax import export
 
-        work = lambda: export.export(jax.jit(fn))(*arguments)  # noqa: E731
+        def op_by_op() -> None:
+            with jax.disable_jit():
+                jax.block_until_ready(fn(*arguments))
+
+        work = op_by_op if way == "op by op" else lambda: export.export(jax.jit(fn))(*arguments)
     else:
         import torch
 
-        work = lambda: torch.export.export(fn, arguments)  # noqa: E731
-    wall, processor = time.perf_counter(), time.process_time()
-    work()
-    return [time.perf_counter() - wall, time.process_time() - processor]
+        def run() -> None:
+            with torch.no_grad():
+                fn(*arguments)
+
+        work = run if way == "op by op" else lambda: torch.export.export(fn, arguments)
+    times = []
+    for _ in range(1 + AGAIN * (way not in WAYS[:2])):
+        wall, processor = time.perf_counter(), time.process_time()
+        work()
+        times.append((time.perf_counter() - wall, time.process_time() - processor))
+    return [*times[0], *(statistics.median(column) for column in zip(*times[1:] or times, strict=True))]
 
 
 def _in_a_process(*what: str) -> list[float]:
@@ -182,17 +214,17 @@ def _in_a_process(*what: str) -> list[float]:
     return found
 
 
-def measured(frontend: str, program: str, passes: int) -> list[str]:
-    """The rows of a program: seconds of each way, and the medians of the ratios to the export beside it."""
-    times: dict[str, list[list[float]]] = {way: [] for way in WAYS}
+def measured(frontend: str, program: str, ways: tuple[str, ...], columns: range, passes: int) -> list[str]:
+    """The rows of a program: seconds of each way, and the medians of the ratios to the first of them beside it."""
+    times: dict[str, list[list[float]]] = {way: [] for way in ways}
     for _ in range(passes):
-        for way in WAYS:
+        for way in ways:
             times[way].append(_in_a_process(frontend, program, way))
     rows = []
-    for way in WAYS:
+    for way in ways:
         cells = []
-        for which in (0, 1):
-            ours, theirs = ([item[which] for item in times[name]] for name in (way, "export"))
+        for which in columns:
+            ours, theirs = ([item[which] for item in times[name]] for name in (way, ways[0]))
             ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
             cells += [f"{statistics.median(ours):.3f}", f"{ratio:.2f}"]
         rows.append(f"| {program} | {way} | " + " | ".join(cells) + " |")
@@ -210,13 +242,26 @@ def main() -> None:
     if options.one:
         print(json.dumps(_one(*options.one)))
         return
-    lines = ["# The time of a capture", ""]
+    lines = ["# The time of a capture", "", "Written by `python bench/capture_time.py bench/results-capture-time.md`:"]
+    text = (__doc__ or "").partition("NAME]")[2].strip()
+    lines += [
+        *text.splitlines(),
+        f"Medians of {options.passes} processes. Twelve layers have width 64, four heads and 16",
+    ]
+    lines += ["places, unless it is said.", ""]
     for frontend in [options.only] if options.only else PROGRAMS:
-        lines += [f"## {frontend}", "", "| program | | wall s | to export | processor s | to export |"]
-        lines += ["|---|---|---:|---:|---:|---:|"]
+        lines += [f"## {TITLES[frontend]}", "", where(frontend), ""]
+        lines += ["| program | | wall s | to export | processor s | to export |", "|---|---|---:|---:|---:|---:|"]
         for program in PROGRAMS[frontend]:
             if options.program in (None, program):
-                lines += measured(frontend, program, options.passes)
+                lines += measured(frontend, program, WAYS, range(2), options.passes)
+        lines += ["", "| program | | first: wall s | to op by op | processor s | to op by op "]
+        lines[-1] += "| again: wall s | to op by op | processor s | to op by op |"
+        lines.append("|---|---|" + 8 * "---:|")
+        for program in TRACED if frontend == "jax" else PROGRAMS["torch"]:
+            if options.program in (None, program):
+                ways = ("op by op", "capture with a trace", "capture to a file with a trace")
+                lines += measured(frontend, program, ways, range(4), options.passes)
         lines.append("")
     text = "\n".join(lines)
     print(text)

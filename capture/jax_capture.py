@@ -38,6 +38,7 @@ import math
 import os
 import pkgutil
 import re
+import secrets
 import sys
 import tempfile
 import traceback
@@ -3457,7 +3458,8 @@ def _captured(
         artifact["version"] = _lowest_version(artifact)
 
         def evaluate(put: _Put) -> None:
-            places = {value: refs.index(ref) for value, ref in recorded.items()}
+            position_of = {ref: position for position, ref in enumerate(refs)}
+            places = {value: position_of[ref] for value, ref in recorded.items()}
 
             def record(value: int, array: Any) -> None:
                 if value in places:
@@ -3560,23 +3562,51 @@ def _write(artifact: Mapping[str, Any], path: str | os.PathLike[str], evaluate: 
         if stored is not None:
             document["external"] = {**artifact.get("external", {}), file: stored.finish()}
             document["version"] = 3
-        text = dumps(document).encode("utf-8")
-        if stored is not None:
-            stored.appear()
-        _replace(path, text)
+        with _replaced(path) as stream:
+            for part in _text(document):
+                stream.write(part)
+            if stored is not None:
+                stored.appear()
 
 
 def dumps(artifact: Mapping[str, Any]) -> str:
     """The canonical text of an artifact: one top-level key a line, and one node or sample a line."""
-    lines = []
+    return b"".join(_text(artifact)).decode("utf-8")
+
+
+def _text(artifact: Mapping[str, Any]) -> Iterator[bytes]:
+    """The canonical text, part after part. The base64 text of large tensors is made when its turn comes, and does not
+    go through the encoder of JSON."""
+    held: list[np.ndarray] = []
+    token = secrets.token_hex(16)
+
+    def plain(value: Any) -> Any:
+        """The value with a token in the place of the words of large tensors."""
+        if isinstance(value, _Large):
+            held.append(value.array)
+            return {"dtype": value["dtype"], "shape": value["shape"], "base64": f"{token}{len(held) - 1}{token}"}
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        return [plain(item) for item in value] if isinstance(value, list) else value
+
+    def encoded(text: str) -> Iterator[bytes]:
+        for k, part in enumerate(text.split(token)):
+            yield base64.b64encode(held[int(part)]) if k % 2 else part.encode("utf-8")
+
+    before = "{\n"
     for key in sorted(artifact):
         value = artifact[key]
+        yield from encoded(f"{before}{_compact(key)}:")
+        if key == "samples":
+            value = plain(value)
+        elif key == "nodes":
+            value = [plain(node) if node["op"] == "constant" or "regions" in node else node for node in value]
         if key in ("nodes", "samples") and value:
-            text = "[\n" + ",\n".join(_compact(item) for item in value) + "\n]"
+            yield from encoded("[\n" + ",\n".join(_compact(item) for item in value) + "\n]")
         else:
-            text = _compact(value)
-        lines.append(f"{_compact(key)}:{text}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+            yield from encoded(_compact(value))
+        before = ",\n"
+    yield b"\n}\n"
 
 
 def _compact(value: Any) -> str:
@@ -3763,12 +3793,13 @@ def _placed(tensors: _Stored) -> list[str]:
     return sorted(tensors, key=place)
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file by renaming a finished temporary one over it."""
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[Any]:
+    """A stream to a temporary file, which is renamed over ``path`` when it is complete."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
+            yield stream
         _rename(temporary, path)
     except BaseException:
         os.unlink(temporary)
