@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from llvmlite import ir
 
 from tlir.backends.cpu.compiled import Plan
+from tlir.backends.cpu.cutting import block_work
 from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.nest import Emitter, unsupported
-from tlir.backends.cpu.space import Nest, arrange
-from tlir.backends.cpu.stages import staged
+from tlir.backends.cpu.space import Nest, arrange, crosses_memory
+from tlir.backends.cpu.stages import Stages, by_rows, staged
 from tlir.backends.cpu.tile import ROWS, Tiles, counted_out, suits
 from tlir.backends.cpu.values import word_type
 from tlir.floatlib.soft import objects
 from tlir.ir.graph import Graph
-from tlir.kernel.index import Variable
-from tlir.kernel.ir import Buffer, Kernel, Launch
+from tlir.ir.ops import OPERATIONS
+from tlir.kernel import index as ix
+from tlir.kernel.index import Index, Variable
+from tlir.kernel.ir import Apply, Buffer, Kernel, Launch, Load, Store
+from tlir.kernel.joining import replaced
 from tlir.kernel.patterns import Contraction, as_contraction
 from tlir.passes.lower import lower
 
 ALIGNMENT = 64
+AHEAD, LEAST_ASKED = 1 << 11, 1 << 20
+"""Bytes that memory is asked for ahead, and the least buffers for which it is."""
 _DEFAULT_CONTROL, _CONTROL_BITS = 0x1F80, 0xFFC0
 """x86's MXCSR with round to nearest, no flushing and no traps, and the bits that say so."""
 
@@ -34,7 +41,7 @@ def emitted(kernel: Kernel) -> tuple[Plan, str] | str:
     if isinstance(made, str):
         return made
     nest, text, scratch = made
-    empty = any(v.extent == 0 for v in nest.kernel.space)
+    empty = any(v.extent == 0 for v in kernel.space)
     return Plan(nest.outer_count, nest.lane_count, nest.lanes, scratch, empty), text
 
 
@@ -61,7 +68,10 @@ def _written(kernel: Kernel) -> tuple[Nest, str, int] | str:
     if contraction is not None and suits(contraction):
         nest = _rows(contraction)
         return (nest, *_emit(nest, contraction))
-    return (nest, *_emit(nest, None))
+    rows = by_rows(kernel) if crosses_memory(nest) else None
+    if rows is not None:
+        nest = Nest(kernel, tuple(v for v in kernel.space if v.extent > 1), None, 1)
+    return (nest, *_emit(nest, None, rows))
 
 
 def _rows(contraction: Contraction) -> Nest:
@@ -71,7 +81,7 @@ def _rows(contraction: Contraction) -> Nest:
     return Nest(contraction.kernel, contraction.batch, Variable(number, count), ROWS)
 
 
-def _emit(nest: Nest, contraction: Contraction | None) -> tuple[str, int]:
+def _emit(nest: Nest, contraction: Contraction | None, rows: Stages | None = None) -> tuple[str, int]:
     """The module of a kernel in LLVM's assembly language, and the bytes of scratch memory that a thread needs."""
     module = ir.Module("kernel")
     buffers = [buffer for buffer in nest.kernel.buffers if buffer.role != "local"]
@@ -89,31 +99,131 @@ def _emit(nest: Nest, contraction: Contraction | None) -> tuple[str, int]:
         used = tiles.scratch_bytes
         with _counting(builder, outer_from, outer_to) as batch:
             tiles.emit(batch, lane_from, lane_to)
+    elif rows is not None:
+        with _counting(builder, outer_from, outer_to) as outer:
+            used = _row(builder, rows, nest.outer, counted_out(builder, nest.outer, outer), pointers, scratch)
     else:
         used = _place_locals(builder, nest, scratch, starts)
         emitter = Emitter(builder, nest, starts)
         with _counting(builder, outer_from, outer_to) as outer:
             emitter.addresses.counters |= counted_out(builder, nest.outer, outer)
-            _along_lanes(emitter, nest, lane_from, lane_to)
+            with _lane_blocks(emitter, nest, lane_from, lane_to):
+                for asked in _further(nest):
+                    emitter.ask(starts[asked.buffer], asked.offset, asked.writes)
+                emitter.block(nest.kernel.body)
     _leave(builder, control)
     builder.ret_void()
     lines = [line + " #0" if line.startswith("define ") else line for line in str(module).splitlines()]
     return "\n".join([*lines, 'attributes #0 = { nounwind "prefer-vector-width"="512" }']), used
 
 
-def _along_lanes(emitter: Emitter, nest: Nest, lane_from: Any, lane_to: Any) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """Memory to ask for: as many elements as a block has lanes, from ``offset`` in a buffer on."""
+
+    buffer: Buffer
+    offset: Index
+    writes: bool
+
+
+def _row(
+    builder: ir.IRBuilder,
+    rows: Stages,
+    space: tuple[Variable, ...],
+    counters: dict[Variable, Any],
+    pointers: list[Any],
+    scratch: Any,
+) -> int:
+    """The parts of one iteration of ``space``; ``counters`` say which. The bytes of scratch memory used."""
+    used, places = 0, list(pointers)
+    for dtype, size in rows.temporaries:
+        kind = word_type(dtype)
+        places.append(builder.bitcast(builder.gep(scratch, [ir.Constant(I64, used)]), kind.as_pointer()))
+        used += -(-size * dtype.limbs * kind.width // 8 // ALIGNMENT) * ALIGNMENT
+    most = used
+    nests = [arrange(stage.kernel) for stage in rows.stages]
+    host = max(range(len(nests)), key=lambda k: _effort(nests[k]))
+    for k, (stage, nest) in enumerate(zip(rows.stages, nests, strict=True)):
+        buffers = [buffer for buffer in stage.kernel.buffers if buffer.role != "local"]
+        starts = {buffer: places[number] for buffer, number in zip(buffers, stage.arguments, strict=True)}
+        most = max(most, _place_locals(builder, nest, scratch, starts, used))
+        emitter = Emitter(builder, nest, starts)
+        emitter.addresses.counters |= counters
+        with _counting(builder, ir.Constant(I64, 0), ir.Constant(I64, nest.outer_count)) as inner:
+            emitter.addresses.counters |= counted_out(builder, nest.outer, inner)
+            asked = _asked(nests, rows, host, space, len(pointers)) if k == host else []
+            with _lane_blocks(emitter, nest, ir.Constant(I64, 0), ir.Constant(I64, nest.lane_count)):
+                for number, each in asked:
+                    emitter.ask(places[number], each.offset, each.writes)
+                emitter.block(nest.kernel.body)
+    return most
+
+
+def _further(nest: Nest) -> list[Asked]:
+    """What to ask memory for while lanes run along it: what they read and write next. The processor would see that
+    itself, but only up to the end of each page."""
+    found: dict[Asked, None] = {}
+    for s in nest.kernel.body.statements:
+        if nest.lane is None or not isinstance(s, Load | Store) or s.buffer.role == "local" or s.offset.values():
+            continue
+        size = word_type(s.buffer.dtype).width // 8
+        large = s.buffer.size * size >= LEAST_ASKED and s.buffer.dtype.limbs == 1
+        if large and s.offset.coefficient(nest.lane) == 1:
+            found[Asked(s.buffer, ix.add(s.offset, AHEAD // size), isinstance(s, Store))] = None
+    return list(found)
+
+
+def _effort(nest: Nest) -> int:
+    """Roughly how long a part of a row calculates, if its lanes are along memory."""
+    if nest.lane is None or nest.outer or crosses_memory(nest):
+        return 0
+    heavy = sum(isinstance(s, Apply) and OPERATIONS[s.op].family == "elementary" for s in nest.kernel.body.walk())
+    return nest.lane.extent * (block_work(nest.kernel.body) + 16 * heavy)
+
+
+def _asked(
+    nests: list[Nest], rows: Stages, host: int, space: tuple[Variable, ...], external: int
+) -> list[tuple[int, Asked]]:
+    """What to ask memory for while the part ``host`` calculates, with the number of its buffer: what it reads and
+    writes, of the next row; and what later parts will write, of this one."""
+    lane = nests[host].lane
+    if not space or lane is None or not _effort(nests[host]):
+        return []
+    found: dict[tuple[int, Asked], None] = {}
+    for k, (stage, nest) in enumerate(zip(rows.stages, nests, strict=True)):
+        if nest.lane is None or nest.lane.extent != lane.extent or nest.outer:
+            continue
+        numbers = dict(zip((b.name for b in stage.kernel.buffers if b.role != "local"), stage.arguments, strict=True))
+        for s in nest.kernel.body.statements:
+            if not isinstance(s, Load | Store) or s.buffer.role == "local" or numbers[s.buffer.name] >= external:
+                continue
+            step = s.offset.coefficient(space[-1])
+            if s.offset.coefficient(nest.lane) != 1 or not step or s.offset.values() or s.buffer.dtype.limbs > 1:
+                continue
+            offset = replaced(s.offset, nest.lane, ix.variable(lane))
+            writes = isinstance(s, Store)
+            if k == host:
+                found[numbers[s.buffer.name], Asked(s.buffer, ix.add(offset, step), writes)] = None
+            elif writes and k > host:
+                found[numbers[s.buffer.name], Asked(s.buffer, offset, True)] = None
+    return list(found)
+
+
+@contextmanager
+def _lane_blocks(emitter: Emitter, nest: Nest, first: Any, end: Any) -> Iterator[None]:
+    """A loop over the blocks of lanes from ``first`` to ``end``."""
     if nest.lane is None:
-        emitter.block(nest.kernel.body)
+        yield
         return
     b = emitter.builder
-    with _counting(b, lane_from, lane_to, nest.lanes) as position:
-        last = b.sub(lane_to, ir.Constant(I64, nest.lanes))
+    with _counting(b, first, end, nest.lanes) as position:
+        last = b.sub(end, ir.Constant(I64, nest.lanes))
         emitter.addresses.counters[nest.lane] = b.select(b.icmp_signed(">", position, last), last, position)
-        emitter.block(nest.kernel.body)
+        yield
 
 
-def _place_locals(builder: ir.IRBuilder, nest: Nest, scratch: Any, starts: dict[Buffer, Any]) -> int:
-    used = 0
+def _place_locals(builder: ir.IRBuilder, nest: Nest, scratch: Any, starts: dict[Buffer, Any], used: int = 0) -> int:
+    """Places local buffers behind ``used`` bytes of the scratch memory; the bytes that are used then."""
     for buffer in nest.kernel.buffers:
         if buffer.role == "local":
             kind = word_type(buffer.dtype)

@@ -470,9 +470,15 @@ class Emitter:
         for step, words in enumerate(strips.turned(b, rows)):
             b.store(words, self._row(square, ir.Constant(I64, step)))
 
-    def _prefetch(self, place: Any) -> None:
-        for_reading, keep, data = (ir.Constant(I32, value) for value in (0, 2, 1))
-        arguments = [place, for_reading, keep, data]
+    def ask(self, start: Any, index: Index, writes: bool) -> None:
+        """Asks memory for a block of lanes that lie side by side, from an offset on."""
+        b, size = self.builder, start.type.pointee.width // 8
+        place = b.bitcast(b.gep(start, [self.addresses.offset(index).scalar]), BYTE)
+        for byte in range(0, self.nest.lanes * size, 64):
+            self._prefetch(b.gep(place, [ir.Constant(I64, byte)]), writes)
+
+    def _prefetch(self, place: Any, writes: bool = False) -> None:
+        arguments = [place, *(ir.Constant(I32, value) for value in (int(writes), 2, 1))]
         intrinsic(self.builder, "llvm.prefetch", ir.VoidType(), arguments, [place.type])
 
     def _turn_out(self, store: Store, square: Any) -> None:

@@ -93,13 +93,20 @@ def _calculates(kernel: Kernel) -> bool:
     and registers are free for more of them side by side."""
     loops = [s for s in kernel.body.walk() if isinstance(s, Loop)]
     inside = [s for loop in loops for s in loop.body.statements]
-    if any(len(loop.parameters) > 2 for loop in loops) or len(inside) > 8:
+    if not loops or any(len(loop.parameters) > 2 for loop in loops) or len(inside) > 8:
+        return False
+    if any(isinstance(s, Apply) and s.op not in QUICK for s in kernel.body.statements):
         return False
     return all(isinstance(s, Literal) or (isinstance(s, Apply) and s.op in QUICK) for s in inside)
 
 
 def _strided(kernel: Kernel, lane: Variable) -> bool:
     return any(index.coefficient(lane) not in (0, 1) for index in indices(kernel.body))
+
+
+def crosses_memory(nest: Nest) -> bool:
+    """Whether lanes are not along memory, or there are none."""
+    return nest.lane is None or _strided(nest.kernel, nest.lane)
 
 
 def _reads_outputs(kernel: Kernel) -> bool:
