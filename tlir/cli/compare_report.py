@@ -44,6 +44,10 @@ class Details:
         locations = report.locations if report is not None else ()
         for location in locations:
             if location.suspect is not None:
+                assert report is not None
+                if all(found.ok for found in report.outputs):
+                    told = "the outputs are permitted, but a recorded value on the way to them is not"
+                    output.line((told, "label"), indent=2)
                 show_suspect(output, location)
                 return
         if locations and report is not None and not report.ok:

@@ -183,7 +183,7 @@ def _outputs(report: CompareReport) -> Iterator[str]:
         cells += [_cell(str(found.sample), "")] if report.samples > 1 else []
         counts = found.counts or {} if isinstance(found, AutoOutput) else {}
         told = ", ".join(f"{count} {name}" for name, count in counts.items())
-        cells.append(f"<td>{_badge(verdict)} {xml(told)}</td>")
+        cells.append(f'<td class="told">{_badge(verdict)} {xml(told)}</td>')
         cells.append(_number(found.equal_words, f"{found.equal_words} of {found.count}"))
         cells.append(_number(found.failing))
         cells.append(_number(found.ulps))
@@ -197,7 +197,9 @@ def _outputs(report: CompareReport) -> Iterator[str]:
     for found in report.outputs:
         if not found.ok:
             sample = f" of sample {found.sample}" if report.samples > 1 else ""
-            yield f"<h3>{xml(found.name)}{sample}: the worst of {found.failing} elements that do not pass</h3>"
+            told = f"1 element{sample} that does" if found.failing == 1 else f"{found.failing} elements{sample} that do"
+            worst = "the worst of " if found.failing > len(found.worst) else ""
+            yield f"<h3>{xml(found.name)}: {worst}{told} not pass</h3>"
             yield from _elements(found, ("first", "second") if report.pair is not None else ("recorded", "should be"))
 
 
@@ -261,8 +263,9 @@ def _bars(lines: Sequence[tuple[str, int]]) -> str:
         y = 20 * k
         parts.append(f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{text}</text>')
         width = max(240 * count / most, 2 if count else 0)
-        style = ' class="zero"' if k == 0 else ""
-        parts.append(f'<rect{style} x="{left}" y="{y + 3}" width="{width:.1f}" height="15" rx="2"/>')
+        most_ulps = int(text.split("–")[-1])
+        kind = "same" if not most_ulps else "low" if most_ulps <= 3 else "mid" if most_ulps < 2 * _MID else "high"
+        parts.append(f'<rect class="{kind}" x="{left}" y="{y + 3}" width="{width:.1f}" height="15" rx="2"/>')
         parts.append(f'<text x="{left + width + 6:.1f}" y="{y + 15}">{count:,}</text>')
     return "".join(parts) + "</svg>"
 

@@ -63,16 +63,22 @@ a{{color:inherit}}
 .suspect{{border:1px solid var(--e-bug-line);border-left-width:6px;border-radius:8px;padding:8px 16px 12px;
  margin:14px 0}}
 .suspect h3{{margin:2px 0 4px}}
-.scroll{{overflow-x:auto;max-width:100%}}
+.scroll{{overflow-x:auto;max-width:100%;background:
+ linear-gradient(to right,var(--ground) 40%,transparent) left/32px 100% no-repeat local,
+ linear-gradient(to left,var(--ground) 40%,transparent) right/32px 100% no-repeat local,
+ linear-gradient(to right,var(--line),transparent) left/9px 100% no-repeat scroll,
+ linear-gradient(to left,var(--line),transparent) right/9px 100% no-repeat scroll}}
 table{{border-collapse:collapse;font:13px/1.45 {MONOSPACE}}}
 th{{text-align:left;vertical-align:bottom;padding:4px 14px 4px 6px;border-bottom:1px solid var(--line)}}
 th button{{font:inherit;font-weight:bold;color:inherit;background:none;border:0;padding:0;cursor:pointer;
- text-align:left}}
-th[aria-sort=ascending] button::after{{content:" ▲"}}
-th[aria-sort=descending] button::after{{content:" ▼"}}
+ text-align:left;white-space:nowrap}}
+th button::after{{content:" ↕";font-weight:normal;opacity:.35}}
+th[aria-sort=ascending] button::after{{content:" ▲";opacity:1}}
+th[aria-sort=descending] button::after{{content:" ▼";opacity:1}}
 td{{padding:3px 14px 3px 6px;vertical-align:top;
  border-bottom:1px solid color-mix(in srgb,var(--line) 35%,transparent)}}
 td.r,th.r{{text-align:right;white-space:nowrap}}
+td.told{{min-width:12em}}
 tr.mark td{{font-weight:bold}}
 tr:target td,tr:target{{outline:2px solid var(--mark)}}
 .nodes{{max-height:70vh;overflow:auto}}
@@ -88,8 +94,10 @@ figure{{margin:0}}
 figcaption{{font-size:13px;color:var(--faint);overflow-wrap:anywhere}}
 svg.bars{{font:12px {MONOSPACE};display:block;max-width:100%}}
 svg.bars text{{fill:var(--text)}}
-svg.bars rect{{fill:var(--sum-line)}}
-svg.bars rect.zero{{fill:var(--input-line)}}
+svg.bars rect.same{{fill:var(--e-same-line)}}
+svg.bars rect.low{{fill:var(--e-low-line)}}
+svg.bars rect.mid{{fill:var(--e-mid-line)}}
+svg.bars rect.high{{fill:var(--e-high-line)}}
 @media (max-width:700px){{body{{padding:0 10px 30px;font-size:14px}}table{{font-size:12px}}
  td,th{{padding-right:10px}}}}
 """
