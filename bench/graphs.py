@@ -7,7 +7,8 @@ order that is written there; the rows "fma" and "blocked" run the same graph aft
 ``--repeat`` samples, each long enough to be measured, the peers taking turns; a ratio is the peer's time over tlir's,
 so that 1 is as fast and 2 twice as fast. Set the number of threads here, not in the environment: the peers read it when
 they are imported. A pause and a call that is not counted go before every sample, because the threads of the peer before
-go on spinning for some milliseconds. Unset OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE for the comparison with NumPy.
+go on spinning for some milliseconds. The column "C" has loops in C in the written order, on one thread, which write to
+memory that is there (``graphs_peers.c``). Unset OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE for the comparison with NumPy.
 """
 
 from __future__ import annotations
@@ -47,12 +48,15 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 sys.path[:0] = [str(ROOT / "capture"), str(ROOT / "bench")]
+import graphs_peers  # noqa: E402
 import jax_capture  # noqa: E402
 import onnx_peer  # noqa: E402
 
 import tlir  # noqa: E402
 from tlir.backends.cpu.device import Executable  # noqa: E402
+from tlir.ir.graph import Body, Graph, Node, Ref  # noqa: E402
 from tlir.ir.tensor import Tensor  # noqa: E402
+from tlir.ir.types import NAMED, TensorType  # noqa: E402
 from tlir.passes.reorder import reorder  # noqa: E402
 
 torch.set_num_threads(OPTIONS.threads)
@@ -77,9 +81,11 @@ class Workload:
         numpy: Any,
         variants: dict[str, dict[str, Any]] | None = None,
         compiled: Any = None,
+        graph: Graph | None = None,
     ) -> None:
         self.name, self.arguments, self.jax, self.torch, self.numpy = name, arguments, jax, torch, numpy
         self.variants = variants or {}
+        self.graph = graph  # what the variants are made of, if not what is captured
         self.compiled = compiled  # a function that uses torch.compile itself; else the whole of `torch` is compiled
 
 
@@ -236,16 +242,23 @@ def convolution() -> Workload:
 
 
 def total() -> Workload:
+    """JAX sums in windows of windows, and so does its captured graph; the variants are those of one reduction."""
+    elements = 100_000_000 // SCALE
+    scalar, line = (TensorType(shape, NAMED["float32"]) for shape in ((), (elements,)))
+    attributes = {"reducer": "add", "dimensions": (0,)}
+    nodes = (Node(0, "input", (), {}, (line,)), Node(1, "reduce", (Ref(0),), attributes, (scalar,)))
+
     def jax_function(x: Any) -> Any:
         return jax.lax.reduce_sum_p.bind(x, axes=(0,), out_sharding=None)
 
     return Workload(
         "sum of 1e8",
-        [RANDOM.random(100_000_000 // SCALE, dtype=np.float32)],
+        [RANDOM.random(elements, dtype=np.float32)],
         jax_function,
         torch.sum,
         np.sum,
-        {"sequential": {"order": "sequential"}, "blocked(64)": {"order": "blocked(64)"}},
+        {order: {"order": order} for order in ("sequential", "blocked(64)", "pairwise")},
+        graph=Graph(Body(nodes, (0,), (Ref(1),))),
     )
 
 
@@ -287,7 +300,7 @@ def measured(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return {name: statistics.median(each) for name, each in samples.items()}
 
 
-PEERS = ("jax", "torch", "torch.compile", "numpy", "onnxruntime")
+PEERS = ("jax", "torch", "torch.compile", "numpy", "onnxruntime", "C")
 
 
 def run(key: str) -> list[str]:
@@ -296,7 +309,7 @@ def run(key: str) -> list[str]:
     tensors = [Tensor.from_numpy(np.asarray(x)) for x in workload.arguments]
     executables = {"": Executable(graph.body)}
     for name, request in workload.variants.items():
-        executables[name] = Executable(reorder(graph, **request)[0].body)
+        executables[name] = Executable(reorder(workload.graph or graph, **request)[0].body)
     on_jax = [jnp.asarray(x) for x in workload.arguments]
     on_torch = [torch.from_numpy(x) for x in workload.arguments]
     compiled = jax.jit(workload.jax)
@@ -309,6 +322,9 @@ def run(key: str) -> list[str]:
     onnx_call = onnx_peer.caller(key, workload.arguments, OPTIONS.threads)
     if onnx_call is not None:
         calls["onnxruntime"] = onnx_call
+    c_call = graphs_peers.caller(key, workload.arguments, OPTIONS.threads)
+    if c_call is not None:
+        calls["C"] = c_call
     if workload.numpy is not None:
         calls["numpy"] = lambda: workload.numpy(*workload.arguments)
     for name, executable in executables.items():
