@@ -114,7 +114,7 @@ def show_pair(output: Output, pair: Pair) -> None:
                     f"{node.source.file}:{node.source.line}" if node.source else "",
                 )
             )
-        output.table(("node", ">adds", ">apart", ">apart, ulps", "source"), rows, indent=2)
+        output.table(("node", ">adds", ">apart", ">ulps apart", "source"), rows, indent=2)
     if pair.nodes:
         same, passing = len(pair.nodes) - len(differing), len(differing) - len(adding)
         said = [f"{len(adding) - NODES} more that add something"] if len(adding) > NODES else []

@@ -205,7 +205,7 @@ def _outputs(report: CompareReport) -> Iterator[str]:
 
 def _pair_nodes(pair: Pair) -> Iterator[str]:
     """The values that both artifacts recorded, with what each node adds."""
-    heads = ["node", "type", ">adds", ">apart", ">apart, ulps", ">equal words", "source"]
+    heads = ["node", "type", ">adds", ">apart", ">ulps apart", ">equal words", "source"]
     yield "<h3>What each node adds, and how far both are apart</h3>"
     yield f'<div class="nodes scroll"><table class="sortable">{_head(heads)}<tbody>'
     for node in pair.nodes:
