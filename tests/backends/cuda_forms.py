@@ -12,8 +12,10 @@ from lower_graphs import Builder, random_tensor
 from tlir.backends.cuda import groups, turned, wide
 from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.host import HostExecutable, build
-from tlir.backends.cuda.source import plain, refusal, source
+from tlir.backends.cuda.source import Code, code, plain, refusal, source
 from tlir.backends.reference import evaluate
+from tlir.floatlib.array_conversions import convert
+from tlir.floatlib.format import FORMATS
 from tlir.ir.graph import Body, Ref
 from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
@@ -26,8 +28,22 @@ Make = Callable[[Kernel], Source | str]
 
 
 def inputs_of(body: Body, seed: int = 0) -> list[Tensor]:
+    """Integers of any words; floating-point numbers of which all but three are ordinary, so that few sums are NaN and
+    an order or an element that is wrong shows."""
     random = np.random.default_rng(seed)
-    return [random_tensor(random, body.nodes[k].types[0]) for k in body.input_ids]
+    return [_numbers(random, body.nodes[k].types[0]) for k in body.input_ids]
+
+
+def _numbers(random: np.random.Generator, type: TensorType) -> Tensor:
+    anything = random_tensor(random, type)
+    if not type.dtype.is_float or type.dtype.is_complex or not type.size:
+        return anything
+    numbers = random.standard_normal(type.shape) * 2.0 ** random.integers(-3, 4, type.shape)
+    words = np.array(convert(FORMATS["float64"], type.dtype.float_format, np.atleast_1d(numbers).view(np.uint64)))
+    words = words.astype(type.dtype.word_dtype).reshape(type.size, -1)
+    kept = random.integers(0, type.size, 3 if type.size > 100 else 0)
+    words[kept] = anything.words.reshape(type.size, -1)[kept]
+    return Tensor(type, np.array(words.reshape(anything.words.shape), order="C"))
 
 
 def same(body: Body, make: Make = source, inputs: Sequence[Tensor] | None = None) -> list[Source]:
@@ -42,9 +58,9 @@ def same_all(
     """``same`` for several bodies, which are built together."""
     made: list[list[Source]] = []
     for body in bodies:
-        sources = [make(step.kernel) for step in lower(body).steps if isinstance(step, Launch)]
-        made.append([one for one in sources if isinstance(one, Source)])
-        assert len(made[-1]) == len(sources), sources
+        codes = [code(step.kernel, make) for step in lower(body).steps if isinstance(step, Launch)]
+        made.append([one for found in codes if isinstance(found, Code) for one, _ in found.sources])
+        assert all(isinstance(found, Code) for found in codes), codes
     built = build([one for sources in made for one in sources])
     for number, body in enumerate(bodies):
         given = list(inputs_of(body) if inputs is None else inputs[number])

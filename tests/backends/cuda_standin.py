@@ -11,6 +11,7 @@ import pytest
 
 from tlir.backends.cuda import device, host
 from tlir.backends.cuda.function import Source
+from tlir.backends.cuda.source import Code
 
 
 class Array(np.ndarray[Any, Any]):
@@ -68,16 +69,16 @@ def gpu() -> SimpleNamespace:
 
 def install(patch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Puts the stand-in where the device looks for CuPy."""
-    standin, real = gpu(), device.source
+    standin, real = gpu(), device.code
 
     def noted(kernel: Any) -> Any:
         made = real(kernel)
-        if isinstance(made, Source):
-            Module.kernels[made.name] = made
+        if isinstance(made, Code):
+            Module.kernels.update({one.name: one for one, _ in made.sources})
         return made
 
     patch.setattr(device, "cupy", lambda: standin)
-    patch.setattr(device, "source", noted)
+    patch.setattr(device, "code", noted)
     return standin
 
 

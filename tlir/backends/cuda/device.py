@@ -22,7 +22,7 @@ from tlir.backends.cpu.device import Executable, Statistics, require_plain, writ
 from tlir.backends.cuda import nvrtc
 from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.kept import machine_code
-from tlir.backends.cuda.source import module, source
+from tlir.backends.cuda.source import Code, code, module
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate_node
 from tlir.errors import UnsupportedError
@@ -30,7 +30,7 @@ from tlir.floatlib.soft import objects
 from tlir.ir.graph import Body, Ref
 from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor, words_shape
-from tlir.kernel.ir import Fallback, Kernel, Launch
+from tlir.kernel.ir import Buffer, Fallback, Kernel, Launch
 
 BLOCKS_PER_PROCESSOR = 16
 """Blocks of the grid for each of the GPU's processors, where there is work for so many."""
@@ -75,10 +75,11 @@ class GpuStatistics(Statistics):
 
 @dataclass(frozen=True)
 class GpuKernel:
-    """A kernel's source and its function on the GPU."""
+    """The functions of a launch on the GPU in order, with their sources and the numbers of their arguments, and the
+    arrays between them."""
 
-    source: Source
-    function: Any
+    functions: tuple[tuple[Source, Any, tuple[int, ...]], ...]
+    between: tuple[Buffer, ...]
 
 
 class GpuExecutable(Executable):
@@ -89,15 +90,16 @@ class GpuExecutable(Executable):
         self.cupy = cupy()
         self._device = self.cupy.cuda.Device()
         start, before = time.perf_counter(), dict(objects.counts)
-        made = {id(s.kernel): source(s.kernel) for s in self.program.steps if isinstance(s, Launch)}
-        sources = [one for one in made.values() if isinstance(one, Source)]
+        made = {id(s.kernel): code(s.kernel) for s in self.program.steps if isinstance(s, Launch)}
+        sources = [one for found in made.values() if isinstance(found, Code) for one, _ in found.sources]
         loaded = self._module(module(sources)) if sources else None
         self._kernels: dict[int, GpuKernel | str] = {}
-        for key, one in made.items():
-            if isinstance(one, Source) and loaded is not None:
-                self._kernels[key] = GpuKernel(one, loaded.get_function(one.name))
+        for key, found in made.items():
+            if isinstance(found, Code) and loaded is not None:
+                functions = [(one, loaded.get_function(one.name), numbers) for one, numbers in found.sources]
+                self._kernels[key] = GpuKernel(tuple(functions), found.between)
             else:
-                self._kernels[key] = str(one)
+                self._kernels[key] = str(found)
         self._once = GpuStatistics(
             lower_seconds=self.statistics.lower_seconds,
             compile_seconds=time.perf_counter() - start,
@@ -180,15 +182,23 @@ class GpuExecutable(Executable):
         statistics.reference += [(node, reason) for node in launch.kernel.nodes]
 
     def _launched(self, kernel: GpuKernel, arrays: Sequence[Any]) -> bool:
-        """Runs a kernel; whether all its results are certain, for which one that may leave some open is waited for."""
-        made = kernel.source
-        if not made.total:
-            return True
+        """Runs a launch's functions; whether all results are certain, for which one that may leave some open is waited
+        for."""
+        between = [self.cupy.empty(b.size * b.dtype.limbs, b.dtype.word_dtype) for b in kernel.between]
+        everything = [*arrays, *between]
+        for made, function, numbers in kernel.functions:
+            if made.total:
+                own = [everything[number] for number in numbers]
+                if not self._run_function(made, function, own):
+                    return False
+        return True
+
+    def _run_function(self, made: Source, function: Any, arrays: Sequence[Any]) -> bool:
         blocks = made.blocks(self._most)
         undecided = self.cupy.zeros(1, np.uint32) if made.may_leave_open else self._nothing
         size = made.scratch_bytes(blocks)
         scratch = self.cupy.empty(size, np.uint8) if size else self._nothing
-        kernel.function((blocks,), (made.threads,), (np.uint64(made.total), undecided, scratch, *arrays))
+        function((blocks,), (made.threads,), (np.uint64(made.total), undecided, scratch, *arrays))
         return not made.may_leave_open or int(undecided.get()[0]) == 0
 
     def _sent(self, tensor: Tensor, statistics: Statistics) -> Any:

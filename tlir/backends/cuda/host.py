@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from tlir.backends.cpu.device import Call, Executable
 from tlir.backends.cuda.function import Source
-from tlir.backends.cuda.source import host_header, module, source
+from tlir.backends.cuda.source import Code, code, host_header, module, source
 from tlir.ir.graph import Body
-from tlir.kernel.ir import Kernel, Launch
+from tlir.kernel.ir import Buffer, Kernel, Launch
 
 FLAGS = ("-O1", "-std=c++17", "-ffp-contract=off", "-fno-fast-math", "-fno-strict-aliasing", "-fPIC", "-shared", "-w")
 """No contraction: every operation of the source is one rounding."""
@@ -111,6 +111,14 @@ def _driver(kernel: Source) -> str:
     )
 
 
+@dataclass(frozen=True)
+class HostCode:
+    """The functions of a launch in order, with the numbers of their arguments, and the arrays between them."""
+
+    kernels: tuple[tuple[HostKernel, tuple[int, ...]], ...]
+    between: tuple[Buffer, ...]
+
+
 class HostExecutable(Executable):
     """A body run by the host build of its CUDA source, or of what ``make`` makes of its kernels, the threads of a block
     in one order or the other. ``built`` has functions that were built before, with those of other bodies."""
@@ -124,15 +132,22 @@ class HostExecutable(Executable):
     ) -> None:
         super().__init__(body)
         self.descending = descending
-        self._sources = {id(s.kernel): make(s.kernel) for s in self.program.steps if isinstance(s, Launch)}
-        sources = [made for made in self._sources.values() if isinstance(made, Source)]
-        self._built = build(sources) if built is None else built
+        self._codes = {id(s.kernel): code(s.kernel, make) for s in self.program.steps if isinstance(s, Launch)}
+        found = [one for one in self._codes.values() if isinstance(one, Code)]
+        self._built = build([one for made in found for one, _ in made.sources]) if built is None else built
 
-    def compile(self, kernel: Kernel) -> HostKernel | str:
-        made = self._sources[id(kernel)]
-        # the function may serve kernels that differ in how often it runs
-        return made if isinstance(made, str) else HostKernel(made, self._built[made.name].function)
+    def compile(self, kernel: Kernel) -> HostCode | str:
+        made = self._codes[id(kernel)]
+        if isinstance(made, str):
+            return made
+        # a function may serve kernels that differ in how often it runs
+        kernels = [(HostKernel(one, self._built[one.name].function), numbers) for one, numbers in made.sources]
+        return HostCode(tuple(kernels), made.between)
 
     def execute(self, call: Call, arrays: Sequence[NDArray[Any]]) -> None:
-        if call.compiled.source.total:
-            call.compiled.run(arrays, self.descending)
+        between = [np.empty(b.size * b.dtype.limbs, b.dtype.word_dtype) for b in call.compiled.between]
+        # a GPU's arrays are aligned to more than 16 bytes, those that come from files are not
+        everything = [array if array.ctypes.data % 16 == 0 else array.copy() for array in (*arrays, *between)]
+        for kernel, numbers in call.compiled.kernels:
+            if kernel.source.total:
+                kernel.run([everything[number] for number in numbers], self.descending)

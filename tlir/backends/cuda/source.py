@@ -5,12 +5,14 @@ rounding no bound decided: where it is not 0 after the launch, its results are n
 buffers. Blocks stride over ``total`` units of work by the size of the grid, whatever it is. What a unit is depends on
 the kernel's form: a tile of a sum of products (``tiles``), a row whose loops are shared by a warp or a block
 (``groups``), the row of a thread in a warp that reads its rows together (``turned``), a few neighbouring elements
-(``wide``), and otherwise one iteration of the kernel's space for a thread.
+(``wide``), and otherwise one iteration of the kernel's space for a thread. A kernel of few long rows is several
+functions, launched one after the other (``stages``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import prod
@@ -22,8 +24,9 @@ from tlir.backends.cuda import groups, tiles, turned, wide
 from tlir.backends.cuda.builder import Builder, Text
 from tlir.backends.cuda.emitter import counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointers, spread_locals
+from tlir.backends.cuda.stages import staged
 from tlir.ir.graph import Graph
-from tlir.kernel.ir import Kernel, Launch
+from tlir.kernel.ir import Buffer, Kernel, Launch
 from tlir.kernel.joining import join_variables
 from tlir.kernel.patterns import as_contraction
 from tlir.passes.lower import lower
@@ -68,11 +71,32 @@ def plain(kernel: Kernel, total: int) -> Source:
     return assembled(kernel, [*THREAD, *builder.lines], builder.tables, total, unit=BLOCK, scratch=used)
 
 
+@dataclass(frozen=True)
+class Code:
+    """A launch's sources in order, each with the numbers of its arguments: those of the launch, then of ``between``,
+    which are arrays that exist while it runs."""
+
+    sources: tuple[tuple[Source, tuple[int, ...]], ...]
+    between: tuple[Buffer, ...]
+
+
+def code(kernel: Kernel, make: Callable[[Kernel], Source | str] = source) -> Code | str:
+    """What a launch of the kernel runs, or why it has no source."""
+    found = staged(kernel)
+    made: list[tuple[Source, tuple[int, ...]]] = []
+    for stage in found.stages:
+        one = make(stage.kernel)
+        if isinstance(one, str):
+            return one
+        made.append((one, stage.arguments))
+    return Code(tuple(made), found.between)
+
+
 def cuda_text(graph: Graph) -> str:
     """The translation unit of a graph's kernels, with a comment for each that has no source."""
-    made = [source(step.kernel) for step in lower(graph.body).steps if isinstance(step, Launch)]
+    made = [code(step.kernel) for step in lower(graph.body).steps if isinstance(step, Launch)]
     reasons = [f"// {one}" for one in made if isinstance(one, str)]
-    return "\n".join([*reasons, module(one for one in made if isinstance(one, Source))])
+    return "\n".join([*reasons, module(one for found in made if isinstance(found, Code) for one, _ in found.sources)])
 
 
 @cache

@@ -1,0 +1,144 @@
+"""The pool of threads: every part once, errors and interruptions, several launches at a time; and kept code."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lower_graphs import Builder, random_tensor
+
+from tlir.backends.cpu import device, settle
+from tlir.backends.cpu import threads as shares
+from tlir.backends.cpu.threads import Schedule, share
+from tlir.backends.reference import evaluate
+from tlir.floatlib.soft import objects
+from tlir.ir.types import NAMED, TensorType
+
+PART = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def run(function: Any, phases: list[list[tuple[int, int, int, int]]], count: int, work: int = 0) -> None:
+    """Shares phases whose parts call a Python function."""
+    call = PART(function)
+    entry = ctypes.cast(call, ctypes.c_void_p).value
+    assert entry is not None
+    share(entry, call, Schedule(phases, False), [], 64, 0, work, count, call)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+@pytest.mark.parametrize("parts", [1, 2, 3, 50])
+def test_every_part_runs_once_and_phases_in_order(count: int, parts: int) -> None:
+    seen: list[tuple[int, int]] = []
+    phases = [[(phase, part, 0, 0) for part in range(parts)] for phase in range(20)]
+    run(lambda phase, part, c, d, scratch, buffers: seen.append((phase, part)), phases, count)
+    assert sorted(seen) == [(phase, part) for phase in range(20) for part in range(parts)]
+    assert [phase for phase, _ in seen] == sorted(phase for phase, _ in seen)
+
+
+def test_parts_that_run_at_the_same_time_have_scratch_memory_of_their_own() -> None:
+    places: dict[int, set[int]] = {}
+
+    def part(a: int, b: int, c: int, d: int, scratch: int, buffers: int) -> None:
+        places.setdefault(threading.get_ident(), set()).add(scratch)
+        time.sleep(0.002)
+
+    run(part, [[(0, 0, 0, 0)] * 60], 3)
+    assert len(places) == 3
+    assert len(set.union(*places.values())) == 3
+    assert all(place % 64 == 0 for each in places.values() for place in each)
+
+
+def test_what_is_raised_in_another_thread_is_passed_on_once() -> None:
+    class Own(Exception):
+        pass
+
+    main = threading.get_ident()
+
+    def part(a: int, b: int, c: int, d: int, scratch: int, buffers: int) -> None:
+        if threading.get_ident() != main:
+            settle._errors[threading.get_ident()] = Own()
+        else:
+            time.sleep(0.05)
+
+    with pytest.raises(Own):
+        run(part, [[(0, 0, 0, 0)] * 8], 2)
+    settle.passed_on()
+    run(lambda *_: None, [[(0, 0, 0, 0)] * 8], 2)
+
+
+def test_an_interruption_ends_the_launch_and_the_next_one_has_a_new_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    def slow(number: int, *_: int) -> None:
+        begun.append(number)
+        threading.Event().wait(0.2)
+
+    begun: list[int] = []
+    parts = [(k, 0, 0, 0) for k in range(40)]
+    with monkeypatch.context() as patched:
+        patched.setattr("tlir.backends.cpu.pool.time.sleep", interrupted)
+        # with so much work in each part the main thread only waits
+        with pytest.raises(KeyboardInterrupt):
+            run(slow, [parts], 2, 1 << 60)
+    for thread in shares._abandoned[-1].threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert len(begun) < len(parts)
+    begun.clear()
+    run(lambda k, *_: begun.append(k), [parts], 2, 1 << 60)
+    assert sorted(begun) == list(range(40))
+
+
+def test_launches_of_several_threads_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "SPLIT_FROM", 0)
+    monkeypatch.setenv("TLIR_THREADS", "2")
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType((200, 300), NAMED["float32"])
+    x, y = builder.input(type), builder.input(type)
+    body = builder.body([builder.add("add", (builder.add("multiply", (x, y), type), x), type)])
+    executable = device.Executable(body)
+    random = np.random.default_rng(3)
+    inputs = [[random_tensor(random, type) for _ in range(2)] for _ in range(4)]
+    wrong: list[int] = []
+
+    def many(number: int) -> None:
+        (expected,) = evaluate(body, inputs[number])
+        for _ in range(30):
+            (result,) = executable.run(inputs[number])
+            if not expected.same_words(result):
+                wrong.append(number)
+
+    running = [threading.Thread(target=many, args=(number,)) for number in range(4)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("content", [b"", b"something else", b"{}\ncode", b'{"shape": null}\n'])
+def test_kept_code_that_is_something_else_is_compiled_again(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType((7, 5), NAMED["float32"])
+    body = builder.body([builder.add("sqrt", (builder.input(type),), type)])
+    inputs = [random_tensor(np.random.default_rng(0), type)]
+    device.Executable(body).run(inputs)
+    (file,) = (tmp_path / "tlir" / "objects").glob("*.o")
+    good = file.read_bytes()
+    file.write_bytes(hashlib.sha256(content).digest() + content)
+    executable = device.Executable(body)
+    for expected, result in zip(evaluate(body, inputs), executable.run(inputs), strict=True):
+        assert expected.same_words(result)
+    assert (executable.statistics.compiled, executable.statistics.cache_hits) == (1, 0)
+    assert file.read_bytes() == good
+    assert objects.kept(file.stem) == good[32:]
