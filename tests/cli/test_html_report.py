@@ -224,3 +224,25 @@ def test_verdicts_in_junit(tlir: Any, tmp_path: Path) -> None:
     passed = good.find("testcase/system-out")
     assert passed is not None
     assert (passed.text or "").startswith("verdict identical")
+
+
+def test_special_values_on_one_side_are_on_the_page_and_the_terminal(tlir: Any, tmp_path: Path) -> None:
+    """The frontend clamps a square that overflows."""
+    half = TensorType((2,), NAMED["float16"])
+    nodes = (
+        Node(0, "input", (), {}, (half,), name="x"),
+        Node(1, "multiply", (Ref(0), Ref(0)), {}, (half,), source=Source("model.py", 7, "f")),
+        Node(2, "negate", (Ref(1),), {}, (half,)),
+    )
+    inputs = (Tensor.from_numpy(np.array([300, 2], np.float16)),)
+    clamped = [Tensor.from_numpy(sign * np.array([65504, 4], np.float16)) for sign in (np.float16(1), np.float16(-1))]
+    sample = Sample(inputs, (clamped[1],), {Ref(1): clamped[0], Ref(2): clamped[1]})
+    body = Body(nodes, (0,), (Ref(2),))
+    write(Graph(body, name="model", samples=(sample,), producer=Producer("torch", "2.13.0")), tmp_path / "model.json")
+    page = tmp_path / "report.html"
+    done = tlir("compare", str(tmp_path / "model.json"), "--tolerance", "auto", "--html", str(page))
+    assert done.exit_code == 1
+    for shown in (done.stdout, page.read_text(encoding="utf-8")):
+        for text in ("suspect", "overflow to infinity", "1 multiply", "65500.0", "inf"):
+            assert text in shown.replace("Suspect", "suspect")
+    Page(page.read_text(encoding="utf-8"))

@@ -79,8 +79,8 @@ def test_a_fault_comes_down_to_a_few_nodes_and_elements(trace: bool) -> None:
 
 @pytest.mark.parametrize(("trace", "rules"), [(True, Rules()), (False, Rules()), (False, Rules("1e-4"))])
 def test_a_fault_in_five_hundred_nodes(trace: bool, rules: Rules) -> None:
-    graph = faulty(83, 80, trace)
-    assert len(graph.nodes) >= 499
+    graph = faulty(84, 81, trace)
+    assert len(graph.nodes) >= 500
     found = reduce(graph, rules=rules)
     assert found is not None
     assert found.piece.count <= 5

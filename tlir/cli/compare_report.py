@@ -39,7 +39,7 @@ class Details:
 
     def show(self, output: Output, report: CompareReport | None) -> None:
         """The suspect of an artifact whose trace was looked into, with its source line."""
-        from tlir.cli.locate import show_suspect
+        from tlir.cli.locate import show_ledger, show_suspect
 
         locations = report.locations if report is not None else ()
         for location in locations:
@@ -49,6 +49,8 @@ class Details:
                     told = "the outputs are permitted, but a recorded value on the way to them is not"
                     output.line((told, "label"), indent=2)
                 show_suspect(output, location)
+                if report.pair is None:
+                    show_ledger(output, location)
                 return
         if locations and report is not None and not report.ok:
             output.line(

@@ -96,21 +96,19 @@ def _show(out: Output, file: str, found: Location, every: bool) -> None:
         out.line(("every recorded value is the reference's", "label"), indent=2)
     if len(shown) < len(nodes):
         out.line((f"{len(nodes) - len(shown)} more with --all", "label"), indent=2)
-    if found.ledger:
-        out.blank()
-        headings = (
-            "special value",
-            "on the side of",
-            "first at node",
-            "element",
-            ">frontend",
-            ">reference",
-            "made by it",
-        )
-        out.table(headings, [_entry(entry) for entry in found.ledger], indent=2)
+    show_ledger(out, found)
     if found.missing:
         count = counted(len(found.missing), "node")
         out.line((f"{count} without a recorded value: computed from recorded operands", "label"), indent=2)
+
+
+def show_ledger(out: Output, found: Location) -> None:
+    """Where special values first appear on one side alone."""
+    if not found.ledger:
+        return
+    out.blank()
+    headings = ("special value", "on the side of", "first at node", "element", ">frontend", ">reference", "made by it")
+    out.table(headings, [_entry(entry) for entry in found.ledger], indent=2)
 
 
 def show_suspect(out: Output, found: Location) -> None:

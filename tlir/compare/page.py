@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from tlir.compare.against import Pair, size
 from tlir.compare.auto import VERDICTS, AutoOutput, AutoReport
-from tlir.compare.locate import Location, NodeDifference
+from tlir.compare.locate import LedgerEntry, Location, NodeDifference
 from tlir.compare.page_style import ERRORS, SCRIPT, STYLE
 from tlir.compare.report import CompareReport, Element, OutputComparison
 from tlir.ir.graph import Graph, Node
@@ -114,6 +114,9 @@ def _artifact(k: int, each: Compared) -> Iterator[str]:
     located = next((found for found in each.locations if found.suspect), None)
     if located is not None:
         yield from _suspect(k, graph, located)
+    ledger = report.pair.ledger if report.pair is not None else (each.locations[0].ledger if each.locations else ())
+    if ledger:
+        yield from _ledger(ledger, report.pair.names if report.pair is not None else ("frontend", "reference"))
     yield from _outputs(report)
     yield from _histograms(report)
     if report.pair is not None and report.pair.nodes:
@@ -145,6 +148,18 @@ def _suspect(k: int, graph: Graph, location: Location) -> Iterator[str]:
             yield f"<tr><td>{xml(operand.name + place)}</td><td>{xml(operand.value)}</td></tr>"
         yield "</tbody></table></div>"
     yield "</div>"
+
+
+def _ledger(entries: Sequence[LedgerEntry], sides: tuple[str, str]) -> Iterator[str]:
+    """Where special values first appear on one side alone."""
+    heads = ["special value", "on the side of", "first at node", "element", *(f">{side}" for side in sides), "source"]
+    yield f'<h3>Special values on one side alone</h3><div class="scroll"><table class="sortable">{_head(heads)}<tbody>'
+    for entry in entries:
+        place = f"[{', '.join(map(str, entry.index))}]" + (f", {entry.count} in all" if entry.count > 1 else "")
+        cells = [entry.kind, entry.side, entry.label, place, entry.frontend, entry.reference]
+        cells.append(str(entry.source) if entry.source else "")
+        yield "<tr>" + "".join(_cell(cell, head) for cell, head in zip(cells, heads, strict=True)) + "</tr>"
+    yield "</tbody></table></div>"
 
 
 def _elements(found: OutputComparison, sides: tuple[str, str] = ("recorded", "should be")) -> Iterator[str]:
