@@ -1,4 +1,5 @@
-"""Makes the modules of this folder importable (importlib mode leaves the path alone), and names the devices."""
+"""Makes the modules of this folder and the random graphs importable (importlib mode leaves the path alone), and names
+the devices."""
 
 from __future__ import annotations
 
@@ -7,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "passes")]
 
 DEVICES = ("reference",)
-"""The devices that every case runs on."""
+"""The devices that every case runs on one by one; ``test_devices`` has the compiled ones."""
 
 
 @pytest.fixture(params=DEVICES)

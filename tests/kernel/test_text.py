@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lower_graphs import random_graph
+from lower_graphs import CUSTOM, random_graph
 
 from tlir.errors import ArtifactError
 from tlir.kernel.ir import Launch
 from tlir.kernel.parse import parse_kernel, parse_program
 from tlir.kernel.text import kernel_text, program_text
 from tlir.passes.lower import lower
+
+FORMATS = {name: dtype.float_format for name, dtype in CUSTOM.items()}
 
 SUM_OF_ROWS = """\
 kernel @rows(n0: input float32[12], n2: output float32[3]) space(i0 < 3) nodes(1, 2) {
@@ -66,11 +68,11 @@ def test_written_text_is_printed_again_as_it_was(text: str) -> None:
 def test_programs_come_back_as_they_were(seed: int) -> None:
     body, _ = random_graph(seed, 10)
     program = lower(body)
-    again = parse_program(program_text(program), program.constants)
+    again = parse_program(program_text(program), program.constants, FORMATS)
     assert again == program
     for step in program.steps:
         if isinstance(step, Launch):
-            assert parse_kernel(kernel_text(step.kernel)) == step.kernel
+            assert parse_kernel(kernel_text(step.kernel), FORMATS) == step.kernel
 
 
 @pytest.mark.parametrize(

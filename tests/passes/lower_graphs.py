@@ -7,16 +7,32 @@ from typing import Any
 
 import numpy as np
 
+from tlir.floatlib.format import Format
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.ops import Accumulate
 from tlir.ir.ops.windows import dilated, window_positions
 from tlir.ir.tensor import Tensor, words_shape
 from tlir.ir.types import BOOL, NAMED, DType, TensorType, complex_of
 
-DTYPES = (
-    *("float32", "float64", "float32", "bool", "int8", "int32", "int64", "uint8", "uint64", "int4", "float16"),
-    *("bfloat16", "complex64", "float8_e4m3fn", "float128", "complex128", "uint2", "float4_e2m1fn"),
+CUSTOM = {
+    "float24": DType("float24", "float", 24, Format(6, 17)),
+    "float80": DType("float80", "float", 80, Format(15, 64)),
+    "ufloat10": DType(
+        "ufloat10",
+        "float",
+        10,
+        Format(3, 7, signed=False, signed_zero=False, infinities=False, nans="all_ones"),
+    ),
+}
+"""Formats that an artifact declares itself: an odd width, two limbs of which the second is not full, and one without a
+sign."""
+
+TABLE: dict[str, DType] = (
+    NAMED | CUSTOM | {f"complex<{name}>": complex_of(NAMED[name]) for name in ("float16", "float8_e5m2")}
 )
+COMMON = ("float32", "float64", "int32", "bool", "complex64", "float16", "int64", "bfloat16", "int8", "uint8")
+DTYPES = (*COMMON, *COMMON, *TABLE)
+"""What a random dtype is picked from: every one, common ones more often."""
 
 _UNARY = {
     "bool": ("not",),
@@ -50,14 +66,41 @@ def random_tensor(random: np.random.Generator, type: TensorType) -> Tensor:
     words = words.reshape(shape)
     spare = dtype.bits - 8 * dtype.word_dtype.itemsize * (dtype.limbs - 1)
     if spare < 8 * dtype.word_dtype.itemsize:
-        words = words & dtype.word_dtype.type((1 << spare) - 1) if dtype.limbs == 1 else words
+        top = words[..., -1] if dtype.limbs > 1 else words
+        np.bitwise_and(top, dtype.word_dtype.type((1 << spare) - 1), out=top)
     if dtype.is_integer or dtype.is_bool:
         small = np.abs(words.astype(np.uint8)) % np.uint8(4)
         words = np.where(random.random(shape) < 0.5, small.astype(dtype.word_dtype) & ((1 << dtype.bits) - 1), words)
     elif dtype.name in ("float32", "float64", "complex64", "complex128") and random.random() < 0.7:
         native = {4: np.float32, 8: np.float64}[dtype.word_dtype.itemsize]
         words = random.standard_normal(shape).astype(native).view(dtype.word_dtype)
+    if random.random() < 0.6:
+        special = from_ints_of(dtype, special_words(dtype))
+        chosen = special[random.integers(0, len(special), shape[: len(shape) - (dtype.limbs > 1)])]
+        here = random.random(chosen.shape[: len(shape) - (dtype.limbs > 1)]) < 0.25
+        words = np.where(here[..., np.newaxis] if dtype.limbs > 1 else here, chosen, words)
     return Tensor(type, np.array(words, dtype.word_dtype, order="C"))
+
+
+def special_words(dtype: DType) -> list[int]:
+    """Words at which operations have cases: both zeros, ones, the ends of the ranges of subnormal, normal and finite
+    numbers, infinities, and NaN quiet, signaling, negative and with a payload; the ends of an integer's range."""
+    if not dtype.is_float and not dtype.is_complex:
+        top = 1 << (dtype.bits - 1)
+        return [0, 1, top, top - 1, 2 * top - 1] if dtype.bits > 1 else [0, 1]
+    fmt = dtype.float_format
+    positive = {0, 1, fmt.min_normal, max(fmt.min_normal - 1, 0), fmt.max_finite_magnitude, fmt.magnitude_mask}
+    positive |= {fmt.bias << fmt.fraction_bits & fmt.magnitude_mask, fmt.invalid_word & fmt.magnitude_mask}
+    if fmt.inf is not None:
+        positive |= {fmt.inf, min(fmt.inf + 1, fmt.magnitude_mask)}
+    return sorted({word | sign for word in positive for sign in (0, fmt.sign_mask)} | {fmt.invalid_word})
+
+
+def from_ints_of(dtype: DType, words: Sequence[int]) -> Any:
+    """The words as an array, with an axis of limbs where the dtype has several."""
+    limbs = [[word >> (64 * k) & (2**64 - 1) for k in range(dtype.limbs)] for word in words]
+    array = np.array(limbs, np.uint64).astype(dtype.word_dtype)
+    return array if dtype.limbs > 1 else array[:, 0]
 
 
 class Builder:
@@ -113,7 +156,7 @@ class Builder:
         return random_tensor(self.random, type)
 
     def random_node(self) -> Ref:
-        return self.pick(_STEPS)(self, self.value())
+        return self.pick(STEPS)(self, self.value())
 
     # ---- operations -------------------------------------------------------------------------------------------------
 
@@ -133,7 +176,7 @@ class Builder:
         return self.add("select", (pred, self.like(type), x), type)
 
     def convert(self, x: Ref) -> Ref:
-        target = NAMED[self.pick(DTYPES)]
+        target = TABLE[self.pick(DTYPES)]
         return self.add("convert", (x,), TensorType(self.type(x).shape, target))
 
     def broadcast(self, x: Ref) -> Ref:
@@ -280,7 +323,7 @@ class Builder:
 
     def iota(self, x: Ref) -> Ref:
         shape = self.shape(int(self.random.integers(1, 4)))
-        dtype = NAMED[self.pick([name for name in DTYPES if name != "bool"])]
+        dtype = TABLE[self.pick([name for name in DTYPES if name != "bool"])]
         axis = int(self.random.integers(len(shape)))
         return self.add("iota", (), TensorType(shape, dtype), iota_dimension=axis)
 
@@ -489,7 +532,7 @@ class Builder:
         return self.add("cumulative", (x,), type, **attrs)
 
 
-_STEPS = (
+STEPS = (
     *(Builder.unary, Builder.binary, Builder.binary, Builder.compare, Builder.convert, Builder.broadcast),
     *(Builder.transpose, Builder.reshape, Builder.slice, Builder.reverse, Builder.pad, Builder.concatenate),
     *(Builder.reduce, Builder.reduce, Builder.argument, Builder.dot, Builder.iota, Builder.parts),
@@ -502,7 +545,7 @@ def random_graph(seed: int, steps: int = 8) -> tuple[Body, list[Tensor]]:
     """A random body of about so many operations, several of its values being outputs, and words for its inputs."""
     random = np.random.default_rng(seed)
     builder = Builder(random)
-    builder.input(TensorType(builder.shape(), NAMED[builder.pick(DTYPES)]))
+    builder.input(TensorType(builder.shape(), TABLE[builder.pick(DTYPES)]))
     last = Ref(0)
     for _ in range(steps):
         last = builder.random_node()

@@ -22,6 +22,7 @@ from tlir.floatlib.soft import bits, catalog
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.soft.choice import COMPILED_WIDTH
 from tlir.ir.types import NAMED, DType
+from tlir.passes.lower.functions import function_reason
 from tlir.passes.lower.words import integer_word
 
 INT32 = NAMED["int32"]
@@ -195,10 +196,7 @@ def _sign(dtype: DType, lanes: Lanes, x: Item) -> Item:
 
 def _remainder(dtype: DType) -> Emit | None:
     """Of a format whose numbers float64 has: there the remainder is exact, and so is the way back."""
-    fmt = dtype.float_format
-    if fmt.precision > FLOAT64.precision or fmt.emin - fmt.fraction_bits < FLOAT64.emin or fmt.emax > FLOAT64.emax:
-        return None
-    if not fmt.has_zero:
+    if function_reason("remainder", dtype) is not None:
         return None
     wide = NAMED["float64"]
     there, back = _between_floats(dtype, wide), _between_floats(wide, dtype)
@@ -459,6 +457,8 @@ def _convert(operands: Sequence[DType], result: DType, attrs: Mapping[str, Any])
 def _truth(source: DType, result: DType, lanes: Lanes, x: Item) -> Item:
     """Whether a value is not zero; NaN is not."""
     b = lanes.builder
+    if source.is_float and not source.float_format.has_zero:
+        return lanes.literal(result, 1)
     *low, top = lanes.limbs(x)
     if source.is_float and source.float_format.signed_zero:
         top = b.and_(top, _sign_masks(lanes, source)[1])

@@ -16,6 +16,8 @@ from tlir.passes.lower import contraction, control, elementwise, indexing, reduc
 from tlir.passes.lower.dead import without
 from tlir.passes.lower.elementwise import element_reason
 from tlir.passes.lower.emitter import Compute, Emit, Frame, Refused
+from tlir.passes.lower.functions import REASON as NO_FUNCTION
+from tlir.passes.lower.functions import WITHOUT_KERNEL
 from tlir.passes.lower.fusion import Fusion
 from tlir.passes.lower.merge import merged
 from tlir.passes.lower.parts import in_parts
@@ -34,6 +36,7 @@ LOWERED: frozenset[str] = frozenset(COMPUTES) | frozenset(EMITS) | {*control.COU
 REASONS: dict[str, str] = {
     "sort": "which element goes where is decided by comparisons of whole rows",
     "top_k": "which element goes where is decided by comparisons of whole rows",
+    **dict.fromkeys(WITHOUT_KERNEL, NO_FUNCTION),
     "fft": "its steps exchange elements, in an order that the length decides",
     **dict.fromkeys(
         (operation.name for operation in linalg.OPERATIONS),

@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from tlir.ir.graph import Node
-from tlir.ir.ops import arithmetic, complex_numbers, elementary, logic, special
+from tlir.ir.ops import arithmetic, complex_numbers, elementary, logic
 from tlir.ir.types import DType
 from tlir.kernel.ir import Value
 from tlir.passes.lower.emitter import Compute, Emitter, Frame, Refused
-from tlir.passes.lower.functions import function_reason
+from tlir.passes.lower.functions import WITHOUT_KERNEL, function_reason
 from tlir.passes.lower.parts import complex_reason
 from tlir.passes.lower.places import Place
 
-NAMES = frozenset(
-    operation.name
-    for family in (arithmetic, elementary, special, logic, complex_numbers)
-    for operation in family.OPERATIONS
-) | {"convert", "reduce_precision"}
+NAMES = (
+    frozenset(
+        operation.name for family in (arithmetic, elementary, logic, complex_numbers) for operation in family.OPERATIONS
+    )
+    | {"convert", "reduce_precision"}
+) - WITHOUT_KERNEL
 """The operations whose result at an index is a function of the operands there and of nothing else."""
 
 

@@ -1,4 +1,4 @@
-"""Elementary and special functions that no kernel computes.
+"""Functions that no kernel computes.
 
 What has one is said here once more, and a test compares it with ``tlir.floatlib``: asking there would load all of its
 functions, which takes longer than lowering most graphs.
@@ -6,12 +6,14 @@ functions, which takes longer than lowering most graphs.
 
 from __future__ import annotations
 
-from tlir.floatlib.format import FORMATS
+from tlir.floatlib.format import FORMATS, Format
 from tlir.ir.ops import elementary, special
 from tlir.ir.types import DType
 
-_WITHOUT = frozenset(operation.name for operation in special.OPERATIONS) | {"lgamma", "digamma", "erf_inv"}
-_WITH = frozenset(operation.name for operation in elementary.OPERATIONS) - _WITHOUT
+WITHOUT_KERNEL = frozenset(operation.name for operation in special.OPERATIONS) | {"lgamma", "digamma", "erf_inv"}
+REASON = "no kernel computes it within a proven bound"
+
+_WITH = frozenset(operation.name for operation in elementary.OPERATIONS) - WITHOUT_KERNEL
 _FORMATS = frozenset(fmt for fmt in FORMATS.values() if fmt.precision <= 24) | {FORMATS["float64"]}
 
 
@@ -20,8 +22,19 @@ def has_kernel(op: str, dtype: DType) -> bool:
     return op in _WITH and dtype.float_format in _FORMATS
 
 
+def _in_float64(fmt: Format) -> bool:
+    """Whether float64 has all numbers of a format, and the format a zero: its remainders are float64's then."""
+    wide = FORMATS["float64"]
+    small = fmt.emin - fmt.fraction_bits >= wide.emin - wide.fraction_bits and fmt.emax <= wide.emax
+    return fmt.has_zero and fmt.precision <= wide.precision and small
+
+
 def function_reason(op: str, dtype: DType) -> str | None:
     """Why a function of this dtype has no kernel; None for one that has, and for every other operation."""
-    if (op not in _WITH and op not in _WITHOUT) or not dtype.is_float or has_kernel(op, dtype):
+    if op in WITHOUT_KERNEL:
+        return REASON
+    if op == "remainder" and dtype.is_float and not _in_float64(dtype.float_format):
+        return f"it takes as many steps in {dtype} as the operands' exponents differ"
+    if op not in _WITH or not dtype.is_float or has_kernel(op, dtype):
         return None
     return f"no kernel computes it in {dtype} within a proven bound"

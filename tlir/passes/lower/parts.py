@@ -31,6 +31,7 @@ from tlir.kernel.ir import (
     Value,
     results_of,
 )
+from tlir.passes.lower.functions import function_reason
 from tlir.passes.lower.words import integer_word
 
 Pair = tuple[Value, Value]
@@ -46,7 +47,7 @@ def complex_reason(op: str, attrs: Mapping[str, Any], dtype: DType) -> str | Non
         return None
     if op in _WHOLE or (op == "integer_pow" and attrs["exponent"] < 0):
         return "each part of its exact complex result is rounded once"
-    return None
+    return function_reason("hypot", dtype.component) if op == "abs" else None
 
 
 def in_parts(kernel: Kernel) -> Kernel:

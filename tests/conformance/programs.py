@@ -1,0 +1,167 @@
+"""Graphs in which every operation occurs in every dtype that it takes: what the devices are compared on.
+
+The words to expect are the reference's, which the cases and the tests of the reference hold against other sources. Many
+independent nodes make one graph, so that a device compiles them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from lower_graphs import STEPS, TABLE, Builder, random_tensor
+
+from tlir.floatlib.format import Format
+from tlir.ir.graph import Body, Node, Ref
+from tlir.ir.ops import OPERATIONS, elementary
+from tlir.ir.ops.base import Call, Violation
+from tlir.ir.tensor import Tensor
+from tlir.ir.types import BOOL, NAMED, DType, TensorType, complex_of
+from tlir.kernel.verify import ELEMENTWISE
+from tlir.passes.lower import REASONS
+
+_SIGNLESS_ZERO = Format(4, 3, bias=9, infinities=False, nans="negative_zero", signed_zero=False)
+DTYPES: list[DType] = [
+    *TABLE.values(),
+    DType("float8_signless_zero", "float", 8, _SIGNLESS_ZERO),
+    complex_of(NAMED["float128"]),
+]
+"""Every named dtype, and formats that an artifact declares itself."""
+
+FUNCTIONS = {operation.name for operation in elementary.OPERATIONS}
+FUNCTION_DTYPES = ("float32", "float64", "bfloat16")
+"""The formats in which elementary functions are tried; the others' code is bfloat16's, with other bounds."""
+
+ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
+    "integer_pow": [{"exponent": exponent} for exponent in (-2, 0, 1, 5)],
+    "reduce_precision": [{"exponent_bits": 4, "mantissa_bits": 2}, {"exponent_bits": 30, "mantissa_bits": 1}],
+    "compare": [
+        *({"comparison_direction": direction} for direction in ("EQ", "NE", "LT", "LE", "GT", "GE")),
+        *({"comparison_direction": direction, "compare_type": "TOTALORDER"} for direction in ("EQ", "LT", "GE")),
+    ],
+}
+SHAPE = (4, 33)
+LARGEST = 4000
+"""Elements of the largest result that is compared."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph, the words of its inputs, and the nodes that are compared."""
+
+    name: str
+    body: Body
+    inputs: list[Tensor]
+
+
+def programs() -> Iterator[Program]:
+    """All of them, each small enough to be compiled in a few seconds."""
+    for dtype in DTYPES:
+        yield elementwise(dtype)
+    for name in FUNCTION_DTYPES:
+        yield functions(NAMED[name])
+    yield functions(NAMED["complex64"])
+    for name in ("float32", "int8", "uint2", "bool", "complex64", "float80"):
+        yield structured(TABLE[name])
+    yield control()
+
+
+def _program(name: str, builder: Builder, nodes: list[Ref], seed: int) -> Program:
+    body = builder.body(nodes)
+    random = np.random.default_rng(seed)
+    return Program(name, body, [random_tensor(random, type) for type in body.input_types])
+
+
+def elementwise(dtype: DType) -> Program:
+    """Every elementwise operation that takes the dtype, and conversions to others."""
+    builder = Builder(np.random.default_rng(0))
+    type, truth = TensorType(SHAPE, dtype), TensorType(SHAPE, BOOL)
+    operands = [builder.input(type) for _ in range(3)]
+    nodes = [builder.add("select", (builder.input(truth), *operands[:2]), type)]
+    for op in sorted(ELEMENTWISE - REASONS.keys() - {"select", "convert", "bitcast_convert"}):
+        if (op in FUNCTIONS and dtype.is_float) or (op == "abs" and dtype.is_complex):
+            continue  # see ``functions``: where one is not decided, the GPU leaves all that is computed with it
+        for attrs, count in product(ATTRIBUTES.get(op, [{}]), (1, 2, 3)):
+            given = tuple(operands[:count])
+            result = _result(op, [type] * count, attrs, dtype)
+            if result is not None:
+                nodes.append(builder.add(op, given, result, **attrs))
+    for name in ("bool", "int4", "uint8", "int64", "float8_e4m3fn", "float32", "float64", "float128", "complex64"):
+        target = TensorType(SHAPE, NAMED[name])
+        for rule in ("saturate", "indefinite"):
+            nodes.append(builder.add("convert", (operands[0],), target, out_of_range=rule))
+    if not dtype.is_bool and not dtype.is_complex:
+        same = [d for d in DTYPES if d.bits == dtype.bits and d != dtype and not d.is_bool and not d.is_complex]
+        nodes += [builder.add("bitcast_convert", operands[:1], TensorType(SHAPE, d)) for d in same[:2]]
+    return _program(dtype.name, builder, nodes, len(nodes))
+
+
+def functions(dtype: DType) -> Program:
+    """Every elementary function that has a kernel, at words of every kind; of complex numbers the absolute value."""
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType(SHAPE, dtype)
+    operands = [builder.input(type) for _ in range(2)]
+    nodes = []
+    for op in ["abs"] if dtype.is_complex else sorted(FUNCTIONS - REASONS.keys()):
+        count = len(OPERATIONS[op].operands)
+        nodes.append(builder.add(op, operands[:count], TensorType(SHAPE, dtype.component)))
+    return _program(f"functions of {dtype.name}", builder, nodes, 7)
+
+
+def structured(dtype: DType) -> Program:
+    """Operations that move, combine and accumulate elements, each a few times with random attributes."""
+    builder = Builder(np.random.default_rng(dtype.bits))
+    nodes = []
+    for step in dict.fromkeys(STEPS):
+        for shape in ((3, 4, 5), (2, 33), (1, 0, 3)):
+            result = step(builder, builder.input(TensorType(shape, dtype)))
+            if builder.type(result).size <= LARGEST:
+                nodes.append(result)
+    return _program(f"structured {dtype.name}", builder, nodes, dtype.bits)
+
+
+def control() -> Program:
+    """A branch, a scan and a loop that counts, over vectors."""
+    type, count = TensorType((40,), NAMED["float32"]), TensorType((), NAMED["int32"])
+    builder = Builder(np.random.default_rng(0))
+    index, x, y = builder.input(count), builder.input(type), builder.input(type)
+
+    def region(*ops: str) -> Body:
+        inner = Builder(np.random.default_rng(0))
+        a, b = inner.input(type), inner.input(type)
+        for op in ops:
+            a = inner.add(op, (a, b), type)
+        return inner.body([a])
+
+    def node(op: str, inputs: tuple[Ref, ...], types: tuple[TensorType, ...], regions: list[Body], **attrs: Any) -> Ref:
+        builder.nodes.append(Node(len(builder.nodes), op, inputs, attrs, types, regions=tuple(regions)))
+        return Ref(len(builder.nodes) - 1)
+
+    chosen = node("case", (index, x, y), (type,), [region("add"), region("multiply", "maximum"), region("divide")])
+    stepped = node("scan", (y, x), (type,), [region("subtract", "multiply")], length=5, num_consts=1, num_carry=1)
+    one, limit = (builder.add("constant", (), count, value=Tensor.from_numpy(np.array(n, np.int32))) for n in (1, 4))
+    start = builder.add("constant", (), count, value=Tensor.from_numpy(np.array(0, np.int32)))
+    test, step = Builder(np.random.default_rng(0)), Builder(np.random.default_rng(0))
+    counter, _ = test.input(count), test.input(type)
+    known = test.add("constant", (), count, value=builder.nodes[limit.node].attrs["value"])
+    condition = test.body([test.add("compare", (counter, known), TensorType((), BOOL), comparison_direction="LT")])
+    counter, total = step.input(count), step.input(type)
+    known = step.add("constant", (), count, value=builder.nodes[one.node].attrs["value"])
+    after = step.add("add", (counter, known), count), step.add("multiply", (total, total), type)
+    counted = node("while", (start, x), (count, type), [condition, step.body(after)])
+    return _program("control", builder, [chosen, stepped, counted, Ref(counted.node, 1)], 3)
+
+
+def _result(op: str, operands: list[TensorType], attrs: dict[str, Any], dtype: DType) -> TensorType | None:
+    """The type of the operation's result, if it takes these operands."""
+    operation = OPERATIONS[op]
+    if not operation.arity(len(operands)):
+        return None
+    try:
+        (result,) = operation.rule(Call(tuple(operands), attrs, (TensorType(SHAPE, dtype),)))
+    except Violation:
+        return None
+    return result

@@ -1,0 +1,165 @@
+"""Every case, and every operation in every dtype, on the compiled devices: the words of the cases and the reference.
+
+The cpu device runs them on one thread and on two, the host build of the CUDA source with the threads of a block in
+either order. Nodes of many cases make one graph, and several graphs are built together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import cases_data
+import cases_floats
+import cases_integers
+import cases_reductions
+import numpy as np
+import pytest
+from conformance import Case, tensor_type, to_tensor, words_of
+from programs import Program, programs
+
+from tlir.backends.cpu import device
+from tlir.backends.cuda.function import Source
+from tlir.backends.cuda.host import HostExecutable, UndecidedError, build
+from tlir.backends.cuda.source import source
+from tlir.backends.interpreter import run_launch
+from tlir.backends.reference import evaluate
+from tlir.ir.graph import Body, Node, Ref
+from tlir.ir.ops import OPERATIONS
+from tlir.ir.tensor import Tensor
+from tlir.kernel.ir import Alias, Fallback, Launch
+from tlir.passes.lower import REASONS, lower
+
+CASES = [case for module in (cases_data, cases_floats, cases_integers, cases_reductions) for case in module.CASES]
+
+NO_WORK = {"input", "constant"}
+"""Operations that are given, and not computed."""
+
+LEFT = {
+    *("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "bessel_j0", "bessel_j1", "bessel_k0", "bessel_k0e"),
+    *("bessel_k1", "bessel_k1e", "bessel_y0", "bessel_y1", "digamma", "erf_inv", "erfcx", "igamma", "igamma_grad_a"),
+    *("igammac", "lgamma", "log_add_exp", "log_ndtr", "ndtri", "polygamma", "random_gamma_grad"),
+    *("regularized_incomplete_beta", "zeta"),
+    *("cholesky", "eigh", "geqrf", "householder_product", "lu", "svd", "triangular_solve", "tridiagonal_solve"),
+    *("fft", "sort", "top_k"),
+}
+"""Operations that have no kernel in any dtype, and are the reference's on every device."""
+
+UNDECIDED = "not decided"
+
+BATCH = 9
+"""Programs that are built together for the host."""
+
+
+class Host(HostExecutable):
+    """The host build as the GPU device runs it: a launch whose rounding is not decided is left to the reference."""
+
+    def _launch(self, number: int, launch: Launch, values: dict[Ref, Tensor], statistics: Any) -> None:
+        try:
+            super()._launch(number, launch, values, statistics)
+        except UndecidedError:
+            values.update(run_launch(launch, self.program.types, values))
+            statistics.reference += [(node, UNDECIDED) for node in launch.kernel.nodes]
+
+
+@cache
+def together() -> Program:
+    """All cases as one graph."""
+    nodes: list[Node] = []
+    given: list[Tensor] = []
+    outputs = []
+    for case in CASES:
+        first = len(nodes)
+        for operand in map(to_tensor, case.operands):
+            nodes.append(Node(len(nodes), "input", (), {}, (operand.type,)))
+            given.append(operand)
+        refs = tuple(Ref(k) for k in range(first, len(nodes)))
+        outputs.append(Ref(len(nodes)))
+        nodes.append(Node(len(nodes), case.op, refs, dict(case.attrs), (tensor_type(case.expected.type),)))
+    inputs = tuple(node.id for node in nodes if node.op == "input")
+    return Program("cases", Body(tuple(nodes), inputs, tuple(outputs)), given)
+
+
+@cache
+def batches() -> list[list[Program]]:
+    every = [together(), *programs()]
+    return [every[k : k + BATCH] for k in range(0, len(every), BATCH)]
+
+
+NUMBER_OF_BATCHES = 6
+
+
+def test_every_batch_is_run() -> None:
+    assert len(batches()) == NUMBER_OF_BATCHES
+
+
+def compare(program: Program, results: Sequence[Tensor]) -> None:
+    """The words of the cases, or of the reference."""
+    if program is together():
+        for case, result in zip(CASES, results, strict=True):
+            assert [hex(word) for word in words_of(result)] == [hex(word) for word in case.expected.words], name(case)
+        return
+    for ref, expected, result in zip(program.body.outputs, reference(program.name), results, strict=True):
+        assert expected.same_words(result), f"{program.name}: {program.body.nodes[ref.node]}"
+
+
+def name(case: Case) -> str:
+    return f"{case.op}: {case.name}"
+
+
+@cache
+def reference(name_of_program: str) -> list[Tensor]:
+    (program,) = (p for batch in batches() for p in batch if p.name == name_of_program)
+    with np.errstate(all="ignore"):
+        return evaluate(program.body, program.inputs)
+
+
+def fallbacks(program: Program) -> set[int]:
+    """The nodes without a kernel."""
+    return {step.node for step in lower(program.body).steps if isinstance(step, Fallback)}
+
+
+@pytest.mark.parametrize("number", range(NUMBER_OF_BATCHES))
+def test_the_cpu_device_on_one_thread_and_on_two(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite")
+    # small launches are shared too
+    monkeypatch.setattr(device, "SPLIT_FROM", 0)
+    for program in batches()[number]:
+        executable = device.Executable(program.body)
+        for count in ("1", "2"):
+            monkeypatch.setenv("TLIR_THREADS", count)
+            compare(program, executable.run(program.inputs))
+        # every kernel was compiled
+        assert {number for number, _ in executable.statistics.reference} == fallbacks(program), program.name
+
+
+@pytest.mark.parametrize("number", range(NUMBER_OF_BATCHES))
+def test_the_host_build_of_the_cuda_source(number: int) -> None:
+    pytest.importorskip("llvmlite")
+    kernels = [
+        step.kernel for program in batches()[number] for step in lower(program.body).steps if isinstance(step, Launch)
+    ]
+    built = build([made for made in map(source, kernels) if isinstance(made, Source)])
+    for program in batches()[number]:
+        for descending in (False, True):
+            executable = Host(program.body, descending, built=built)
+            compare(program, executable.run(program.inputs))
+            left = dict(executable.statistics.reference)
+            undecided = {number for number, reason in left.items() if reason == UNDECIDED}
+            assert left.keys() - undecided == fallbacks(program), program.name
+            # a bound that does not suffice is a matter of functions
+            assert not undecided or program.name.startswith("functions of "), program.name
+
+
+def test_every_operation_but_those_left_to_the_reference_has_a_kernel_in_some_program() -> None:
+    found: set[str] = set()
+    for program in (program for batch in batches() for program in batch):
+        nodes = program.body.nodes
+        for step in lower(program.body).steps:
+            if isinstance(step, Launch):
+                found |= {nodes[number].op for number in step.kernel.nodes}
+            elif isinstance(step, Alias):
+                found.add(nodes[step.value.node].op)
+    assert OPERATIONS.keys() - found - NO_WORK == LEFT
+    assert REASONS.keys() == LEFT
