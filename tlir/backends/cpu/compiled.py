@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from threading import local
 from typing import Any
 
 import numpy as np
 
+from tlir.backends.cpu.phases import Shape
 from tlir.backends.cpu.settle import provide
 from tlir.backends.cpu.stages import staged, work_of
 from tlir.floatlib.soft import objects
@@ -23,27 +23,32 @@ from tlir.floatlib.soft.objects import address
 from tlir.kernel.ir import Kernel, Loop, results_of
 from tlir.kernel.text import kernel_text
 
-ALIGNMENT = 64
-
 
 @dataclass(frozen=True)
 class Plan:
     """How a kernel's function is called: the outer iterations and lanes in all, the lanes of a block, the bytes of
-    scratch memory that a thread needs, and whether there is no iteration at all."""
+    scratch memory that a thread needs, and whether there is no iteration at all. ``shape`` has how it can be shared in
+    phases, if it can; its outer iterations then are batches, and its lanes units."""
 
     outer: int
     lanes: int
     block: int
     scratch: int
     empty: bool
+    shape: Shape | None = None
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A kernel's function: ``call(outer_from, outer_to, lane_from, lane_to, scratch, buffers...)``."""
+    """A kernel's function: ``call(outer_from, outer_to, lane_from, lane_to, scratch, buffers...)``. ``part`` is that
+    with the buffers' addresses in an array, ``phase`` the one for parts of phases; both with their addresses.
+    ``schedules`` remembers how threads share the kernel, by their number."""
 
     plan: Plan
     call: Any
+    part: tuple[int, Any]
+    phase: tuple[int, Any] | None
+    schedules: dict[int, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -72,23 +77,39 @@ def compile_kernel(kernel: Kernel) -> Compiled | CompiledStages | str:
 
 def _compile(kernel: Kernel) -> Compiled | str:
     key = objects.digest(_sources(), *_formats(kernel), kernel_text(kernel))
-    data = objects.kept(key)
-    if data is None:
-        from tlir.backends.cpu.emission import emitted
-
-        made = emitted(kernel)
-        if isinstance(made, str):
-            return made
-        plan, text = made
-        code = objects.object_code(text, objects.PLAIN)
-        objects.keep(key, json.dumps(asdict(plan)).encode() + b"\n" + code)
-    else:
-        head, code = data.split(b"\n", 1)
-        plan = Plan(**json.loads(head))
     provide()
-    pointers = [ctypes.c_void_p] * (1 + sum(buffer.role != "local" for buffer in kernel.buffers))
-    entry = objects.load(code, ["kernel"])["kernel"]
-    return Compiled(plan, ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4, *pointers)(entry))
+    buffers = sum(buffer.role != "local" for buffer in kernel.buffers)
+    data = objects.kept(key)
+    if data is not None:
+        try:
+            return _loaded(data, buffers)
+        except (ValueError, TypeError, KeyError, RuntimeError):
+            objects.was_foreign()
+    from tlir.backends.cpu.emission import emitted
+
+    made = emitted(kernel)
+    if isinstance(made, str):
+        return made
+    plan, text = made
+    data = json.dumps(asdict(plan)).encode() + b"\n" + objects.object_code(text, objects.PLAIN)
+    objects.keep(key, data)
+    return _loaded(data, buffers)
+
+
+def _loaded(data: bytes, buffers: int) -> Compiled:
+    """A kernel from what is kept of it. ValueError, TypeError, KeyError or RuntimeError for something else."""
+    head, code = data.split(b"\n", 1)
+    fields = json.loads(head)
+    if fields["shape"] is not None:
+        fields["shape"] = Shape(**fields["shape"])
+    plan = Plan(**fields)
+    names = ["kernel", "kernel_part", *(["phase_part"] if plan.shape is not None else [])]
+    found = objects.load(code, names)
+    numbers, pointer = [ctypes.c_int64] * 4, ctypes.c_void_p
+    direct = ctypes.CFUNCTYPE(None, *numbers, *[pointer] * (1 + buffers))(found["kernel"])
+    kind = ctypes.CFUNCTYPE(None, *numbers, pointer, pointer)
+    parts = [(found[name], kind(found[name])) for name in names[1:]]
+    return Compiled(plan, direct, parts[0], parts[1] if len(parts) > 1 else None)
 
 
 def _formats(kernel: Kernel) -> list[str]:
@@ -110,19 +131,4 @@ def _sources() -> str:
     return "\n".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path, state in states)
 
 
-_own = local()
-"""Scratch memory of each thread: it runs one kernel at a time, and fresh pages cost more than many kernels."""
-
-
-def scratch_address(size: int) -> int:
-    """The address of at least ``size`` bytes that are this thread's own until it asks again; 0 for none."""
-    if not size:
-        return 0
-    memory = getattr(_own, "memory", None)
-    if memory is None or memory.size < size + ALIGNMENT:
-        memory = _own.memory = np.empty(size + ALIGNMENT, np.uint8)
-    start = address(memory)
-    return start + -start % ALIGNMENT
-
-
-__all__ = ["Compiled", "CompiledStages", "Plan", "address", "compile_kernel", "scratch_address"]
+__all__ = ["Compiled", "CompiledStages", "Plan", "address", "compile_kernel"]

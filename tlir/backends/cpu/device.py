@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from numpy.typing import NDArray
 
 from tlir.backends.automatic import operations
 from tlir.backends.cpu.arena import empty
-from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, compile_kernel, scratch_address
+from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, compile_kernel
+from tlir.backends.cpu.phases import phases, pieces_of
 from tlir.backends.cpu.settle import passed_on
 from tlir.backends.cpu.stages import work_of
-from tlir.backends.cpu.threads import share, threads
+from tlir.backends.cpu.threads import INTERRUPTIBLE_FROM, Phase, Schedule, scratch_address, share, threads
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate as by_reference
 from tlir.backends.reference import evaluate_node
@@ -33,6 +33,12 @@ from tlir.passes.lower import lower
 
 SPLIT_FROM = 1 << 15
 """Scalar operations that a launch must do before a second thread pays: about 50 microseconds' worth."""
+
+TILES = 64
+"""How many scalar operations of a sum of products by tiles take as long as one elsewhere."""
+
+PIECES = 4
+"""Parts of a launch for each thread, at least: who comes late takes fewer of them."""
 
 REGION_COMPILED_FROM = 1 << 12
 """Scalar operations from which the body of a loop that has no kernel is compiled."""
@@ -214,30 +220,35 @@ def execute(compiled: Compiled | CompiledStages, arrays: Sequence[NDArray[Any]],
     if plan.empty:
         return
     addresses = [address(array) for array in arrays]
-    if work < SPLIT_FROM:
+    if plan.shape is not None:
+        work //= TILES
+    count = threads() if work >= SPLIT_FROM else 1
+    if count == 1 and work < INTERRUPTIBLE_FROM:
         compiled.call(0, plan.outer, 0, plan.lanes, scratch_address(plan.scratch), *addresses)
         passed_on()
         return
-    ranges = _split(plan, threads())
+    schedule = compiled.schedules.get(count)
+    if schedule is None:
+        schedule = compiled.schedules[count] = _schedule(plan, count, work)
+    if plan.shape is None or not schedule.in_phases:
+        share(*compiled.part, schedule, addresses, plan.scratch, 0, work, count, arrays)
+    else:
+        assert compiled.phase is not None
+        share(*compiled.phase, schedule, addresses, plan.shape.own, plan.shape.shared, work, count, arrays)
 
-    def run(part: tuple[int, int, int, int], held: object = arrays) -> None:
-        compiled.call(*part, scratch_address(plan.scratch), *addresses)
-        passed_on()
 
-    share(run, ranges, work)
-
-
-def _split(plan: Plan, count: int) -> list[tuple[int, int, int, int]]:
-    """Parts of the space, one for each thread: of its outer iterations, or of the blocks of lanes."""
-    if count > 1 and plan.outer >= count:
-        edges = [plan.outer * k // count for k in range(count + 1)]
-        return [(first, end, 0, plan.lanes) for first, end in pairwise(edges)]
-    blocks = plan.lanes // plan.block
-    count = min(count, blocks)
-    if count <= 1:
-        return [(0, plan.outer, 0, plan.lanes)]
-    edges = [blocks * k // count * plan.block for k in range(count)] + [plan.lanes]
-    return [(0, plan.outer, first, end) for first, end in pairwise(edges)]
+def _schedule(plan: Plan, count: int, work: int) -> Schedule:
+    """Parts of the space for threads: of its outer iterations, or of the blocks of lanes; or the phases of a sum of
+    products, where it has not enough batches for threads to take some each."""
+    pieces = max(PIECES * count if count > 1 else 1, work // INTERRUPTIBLE_FROM)
+    if plan.shape is not None and plan.outer < PIECES * count:
+        return Schedule(list(phases(plan.shape, pieces)), True)
+    if plan.outer >= pieces:
+        return Schedule([[(first, end, 0, plan.lanes) for first, end in pieces_of(0, plan.outer, pieces)]], False)
+    each = -(-pieces // max(plan.outer, 1))
+    lanes = pieces_of(0, plan.lanes, each, plan.block)
+    parts: Phase = [(outer, outer + 1, first, end) for outer in range(plan.outer) for first, end in lanes]
+    return Schedule([parts], False)
 
 
 def written(launch: Launch) -> list[Ref]:

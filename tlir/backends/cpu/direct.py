@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlir.backends.cpu.compiled import address, scratch_address
+from tlir.backends.cpu.compiled import address
 from tlir.backends.cpu.device import SPLIT_FROM, Call, Executable
 from tlir.backends.cpu.settle import passed_on
+from tlir.backends.cpu.threads import scratch_address
 from tlir.ir.graph import Ref
 from tlir.ir.tensor import numpy_dtype, words_shape
 from tlir.kernel.ir import Launch

@@ -5,40 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from llvmlite import ir
 
 from tlir.backends.cpu.compiled import Plan
 from tlir.backends.cpu.cutting import block_work
-from tlir.backends.cpu.lanes import I32, I64
+from tlir.backends.cpu.entry import Entry, external, module_text
+from tlir.backends.cpu.factor import counted_out
+from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.nest import Emitter, unsupported
 from tlir.backends.cpu.space import Nest, arrange, crosses_memory
 from tlir.backends.cpu.stages import Stages, by_rows, staged
-from tlir.backends.cpu.tile import ROWS, Tiles, counted_out, suits
+from tlir.backends.cpu.tile import suits, tiles_module
 from tlir.backends.cpu.values import word_type
-from tlir.floatlib.soft import objects
 from tlir.ir.graph import Graph
 from tlir.ir.ops import OPERATIONS
 from tlir.kernel import index as ix
 from tlir.kernel.index import Index, Variable
 from tlir.kernel.ir import Apply, Buffer, Kernel, Launch, Load, Store
 from tlir.kernel.joining import replaced
-from tlir.kernel.patterns import Contraction, as_contraction
+from tlir.kernel.patterns import as_contraction
 from tlir.passes.lower import lower
 
 ALIGNMENT = 64
 AHEAD, LEAST_ASKED = 1 << 11, 1 << 20
 """Bytes that memory is asked for ahead, and the least buffers for which it is."""
-_DEFAULT_CONTROL, _CONTROL_BITS = 0x1F80, 0xFFC0
-"""x86's MXCSR with round to nearest, no flushing and no traps, and the bits that say so."""
 
 
 def emitted(kernel: Kernel) -> tuple[Plan, str] | str:
     """How a kernel is called, and its module in LLVM's assembly language; or why it is not compiled."""
     made = _written(kernel)
-    if isinstance(made, str):
+    if isinstance(made, str) or len(made) == 2:
         return made
     nest, text, scratch = made
     empty = any(v.extent == 0 for v in kernel.space)
@@ -58,48 +56,30 @@ def llvm_text(graph: Graph) -> str:
     return "\n".join(parts)
 
 
-def _written(kernel: Kernel) -> tuple[Nest, str, int] | str:
-    """The loops of a kernel, its module and its bytes of scratch memory; or why it is not compiled."""
+def _written(kernel: Kernel) -> tuple[Nest, str, int] | tuple[Plan, str] | str:
+    """The loops of a kernel, its module and its bytes of scratch memory; or how it is called, and its module; or why it
+    is not compiled."""
     nest = arrange(kernel)
     reason = unsupported(nest)
     if reason is not None:
         return reason
     contraction = as_contraction(kernel)
     if contraction is not None and suits(contraction):
-        nest = _rows(contraction)
-        return (nest, *_emit(nest, contraction))
+        return tiles_module(contraction)
     rows = by_rows(kernel) if crosses_memory(nest) else None
     if rows is not None:
         nest = Nest(kernel, tuple(v for v in kernel.space if v.extent > 1), None, 1)
-    return (nest, *_emit(nest, None, rows))
+    return (nest, *_emit(nest, rows))
 
 
-def _rows(contraction: Contraction) -> Nest:
-    """Batches as the outer iterations, rows as what the lanes run along, as far as threads share them."""
-    count = prod(v.extent for v in contraction.rows)
-    number = 1 + max(v.number for v in contraction.kernel.space)
-    return Nest(contraction.kernel, contraction.batch, Variable(number, count), ROWS)
-
-
-def _emit(nest: Nest, contraction: Contraction | None, rows: Stages | None = None) -> tuple[str, int]:
+def _emit(nest: Nest, rows: Stages | None = None) -> tuple[str, int]:
     """The module of a kernel in LLVM's assembly language, and the bytes of scratch memory that a thread needs."""
-    module = ir.Module("kernel")
-    buffers = [buffer for buffer in nest.kernel.buffers if buffer.role != "local"]
-    kinds = [word_type(buffer.dtype).as_pointer() for buffer in buffers]
-    byte = ir.IntType(8).as_pointer()
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [*[I64] * 4, byte, *kinds]), "kernel")
-    for argument in function.args[4:]:
-        argument.add_attribute("noalias")
-    outer_from, outer_to, lane_from, lane_to, scratch, *pointers = function.args
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    starts: dict[Buffer, Any] = dict(zip(buffers, pointers, strict=True))
-    control = _enter(builder)
-    if contraction is not None:
-        tiles = Tiles(builder, contraction, starts, scratch)
-        used = tiles.scratch_bytes
-        with _counting(builder, outer_from, outer_to) as batch:
-            tiles.emit(batch, lane_from, lane_to)
-    elif rows is not None:
+    module, buffers = ir.Module("kernel"), external(nest.kernel)
+    entry = Entry(module, [kind for _, kind in buffers])
+    builder, scratch, pointers = entry.builder, entry.scratch, entry.pointers
+    outer_from, outer_to, lane_from, lane_to = entry.numbers
+    starts: dict[Buffer, Any] = dict(zip((buffer for buffer, _ in buffers), pointers, strict=True))
+    if rows is not None:
         with _counting(builder, outer_from, outer_to) as outer:
             used = _row(builder, rows, nest.outer, counted_out(builder, nest.outer, outer), pointers, scratch)
     else:
@@ -111,10 +91,8 @@ def _emit(nest: Nest, contraction: Contraction | None, rows: Stages | None = Non
                 for asked in _further(nest):
                     emitter.ask(starts[asked.buffer], asked.offset, asked.writes)
                 emitter.block(nest.kernel.body)
-    _leave(builder, control)
-    builder.ret_void()
-    lines = [line + " #0" if line.startswith("define ") else line for line in str(module).splitlines()]
-    return "\n".join([*lines, 'attributes #0 = { nounwind "prefer-vector-width"="512" }']), used
+    entry.close()
+    return module_text(module), used
 
 
 @dataclass(frozen=True)
@@ -247,36 +225,3 @@ def _counting(builder: ir.IRBuilder, first: Any, end: Any, step: int = 1) -> Ite
     position.add_incoming(following, builder.block)
     builder.cbranch(builder.icmp_signed("<", following, end), head, after)
     builder.position_at_end(after)
-
-
-def _enter(builder: ir.IRBuilder) -> Any:
-    """Makes sure that subnormal numbers are kept and results rounded to nearest: another library in the process may
-    have changed this thread's control register. What it was is put back at the end."""
-    if not objects.is_x86():
-        return None
-    place = builder.alloca(I32)
-    pointer = builder.bitcast(place, ir.IntType(8).as_pointer())
-    _control(builder, "llvm.x86.sse.stmxcsr", pointer)
-    before = builder.load(place)
-    unusual = builder.icmp_unsigned(
-        "!=", builder.and_(before, ir.Constant(I32, _CONTROL_BITS)), ir.Constant(I32, _DEFAULT_CONTROL)
-    )
-    with builder.if_then(unusual, likely=False):
-        builder.store(ir.Constant(I32, _DEFAULT_CONTROL), place)
-        _control(builder, "llvm.x86.sse.ldmxcsr", pointer)
-        builder.store(before, place)
-    return unusual, pointer
-
-
-def _leave(builder: ir.IRBuilder, control: Any) -> None:
-    if control is not None:
-        unusual, pointer = control
-        with builder.if_then(unusual, likely=False):
-            _control(builder, "llvm.x86.sse.ldmxcsr", pointer)
-
-
-def _control(builder: ir.IRBuilder, name: str, pointer: Any) -> None:
-    function = builder.module.globals.get(name)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [pointer.type]), name)
-    builder.call(function, [pointer])

@@ -6,8 +6,9 @@ Object code refers to it by its symbol, and names the function and the format th
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 from functools import lru_cache
-from threading import local
+from threading import Thread, get_ident
 
 import llvmlite.binding as binding
 import numpy as np
@@ -18,17 +19,18 @@ from tlir.floatlib.words import word_dtype
 SYMBOL = "tlir_elementary"
 
 
-_own = local()
+_errors: dict[int, BaseException] = {}
+"""What was raised in compiled code, by the thread that called it."""
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)
 def _elementary(name: bytes, lanes: int, operands: int, mask: int, memory: int) -> None:
-    if getattr(_own, "error", None) is not None:
+    if get_ident() in _errors:
         return
     try:
         _evaluate(name.decode(), lanes, operands, mask, memory)
     except BaseException as error:  # an interruption too: compiled code cannot pass it on
-        _own.error = error
+        _errors[get_ident()] = error
 
 
 def _evaluate(name: str, lanes: int, operands: int, mask: int, memory: int) -> None:
@@ -43,12 +45,14 @@ def _evaluate(name: str, lanes: int, operands: int, mask: int, memory: int) -> N
     table[operands, chosen] = evaluate(op, fmt, *(table[k, chosen].astype(word_dtype(fmt)) for k in range(operands)))
 
 
-def passed_on() -> None:
-    """Raises what was raised in compiled code that this thread has called."""
-    error = getattr(_own, "error", None)
-    if error is not None:
-        _own.error = None
-        raise error
+def passed_on(others: Iterable[Thread] = ()) -> None:
+    """Raises what was raised in compiled code that this thread or one of the others has called."""
+    if not _errors:
+        return
+    found = [_errors.pop(get_ident(), None), *(_errors.pop(thread.ident or 0, None) for thread in others)]
+    for error in found:
+        if error is not None:
+            raise error
 
 
 @lru_cache(maxsize=1)

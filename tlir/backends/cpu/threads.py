@@ -2,86 +2,144 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import TypeVar
+from typing import Any
 
+from tlir.backends.cpu.pool import SPINS, Memory, Pool
+from tlir.backends.cpu.settle import passed_on
 from tlir.errors import UnsupportedError, UsageError
 
-T = TypeVar("T")
-
 THREADS_VARIABLE = "TLIR_THREADS"
-INTERRUPTIBLE_FROM = 1 << 28
-"""Scalar operations of a launch from which the main thread only waits for it: about a tenth of a second's worth. Python
-sees an interruption when a call into compiled code returns, and that may be in hours."""
+INTERRUPTIBLE_FROM = 1 << 26
+"""Scalar operations between two looks at whether the main thread is interrupted: some hundredths of a second's worth.
+Python sees an interruption when a call into compiled code returns."""
+
+Phase = Sequence[tuple[int, int, int, int]]
 
 
 def threads() -> int:
     """The number of threads: ``TLIR_THREADS``, or as many as the process may use."""
     text = os.environ.get(THREADS_VARIABLE, "")
     if not text:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return processors()
     if not text.isdecimal() or not 1 <= int(text) <= 1024:
         raise UsageError("TL0604", f"{THREADS_VARIABLE} is {text!r}", hint="it is a number of threads from 1 to 1024")
     return int(text)
 
 
-def share(run: Callable[[T], None], parts: Sequence[T], work: int) -> None:
-    """Calls ``run`` with every part, on a thread each, and returns when all have returned.
-
-    ``work`` is the number of scalar operations of all parts. Where the calling thread is interrupted the others go on
-    for a while; so ``run`` has to hold what it reads and writes. UnsupportedError TL0604 where the system has no more
-    threads."""
-    if work >= INTERRUPTIBLE_FROM and threading.current_thread() is threading.main_thread():
-        _wait_for(run, parts)
-    elif len(parts) == 1:
-        run(parts[0])
-    else:
-        with _starting(len(parts)):
-            waiting = [_pool(len(parts) - 1).submit(run, part) for part in parts[1:]]
-        run(parts[0])
-        for future in waiting:
-            future.result()
+def processors() -> int:
+    """How many processors the process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _wait_for(run: Callable[[T], None], parts: Sequence[T]) -> None:
-    """``run`` on threads that do not keep the process from ending while they are in compiled code."""
-    errors: list[BaseException] = []
+class Schedule:
+    """The phases of a launch in the form in which compiled code takes them. ``in_phases``: their parts are those of a
+    sum of products by tiles, not of a kernel's space."""
 
-    def guarded(part: T) -> None:
-        try:
-            run(part)
-        except BaseException as error:  # raised again where the result is waited for
-            errors.append(error)
+    def __init__(self, phases: Sequence[Phase], in_phases: bool) -> None:
+        self.phases = [(ctypes.c_int64 * (4 * len(phase)))(*(x for part in phase for x in part)) for phase in phases]
+        self.parts = sum(len(phase) for phase in phases)
+        self.in_phases = in_phases
 
-    started = [threading.Thread(target=guarded, args=(part,), name="tlir", daemon=True) for part in parts]
-    with _starting(len(parts)):
-        for thread in started:
-            thread.start()
-    for thread in started:
-        thread.join()
-    if errors:
-        raise errors[0]
+
+def share(
+    entry: int,
+    call: Any,
+    schedule: Schedule,
+    buffers: Sequence[int],
+    own: int,
+    shared: int,
+    work: int,
+    count: int,
+    held: object,
+) -> None:
+    """Runs the phases of a launch one after the other, the parts of each on ``count`` threads, and returns when all are
+    done. ``entry`` is the address of the function that runs a part, ``call`` the same function for Python; it gets
+    ``own`` bytes of scratch memory of the thread that runs it, and the addresses of the buffers, to which that of
+    ``shared`` bytes is added if there are any.
+
+    ``work`` is the number of scalar operations of all parts. ``held`` are objects that compiled code reads and writes:
+    where the calling thread is interrupted, others go on for a while. UnsupportedError TL0604 where the system has no
+    more threads."""
+    at_once = max(1, INTERRUPTIBLE_FROM * schedule.parts // (work + 1))
+    # the main thread only waits where a part takes too long to be interrupted
+    waits = work > INTERRUPTIBLE_FROM * schedule.parts and threading.current_thread() is threading.main_thread()
+    with _free_pool(count if waits else count - 1) as pool:
+        memory = _own.shared if pool is None else pool.shared
+        addresses = [*buffers, memory.address(shared)] if shared else buffers
+        array = (ctypes.c_void_p * len(addresses))(*addresses)
+        if pool is None:
+            for phase in schedule.phases:
+                for k in range(0, len(phase), 4):
+                    call(*phase[k : k + 4], scratch_address(own), ctypes.addressof(array))
+            passed_on()
+            return
+        mine = None if waits else scratch_address(own)
+        for phase in schedule.phases:
+            pool.launch(entry, phase, array, own, mine, at_once, (held, memory))
+        passed_on(pool.threads)
+
+
+class _Own(threading.local):
+    """Memory of each thread: it runs one kernel at a time."""
+
+    def __init__(self) -> None:
+        self.scratch, self.shared = Memory(), Memory()
+
+
+_own = _Own()
+
+
+def scratch_address(size: int) -> int:
+    """The address of at least ``size`` bytes that are this thread's own until it asks again; 0 for none."""
+    return _own.scratch.address(size)
+
+
+_pools: dict[int, Pool] = {}
+_abandoned: list[Pool] = []
+_making = threading.Lock()
 
 
 @contextmanager
-def _starting(count: int) -> Iterator[None]:
+def _free_pool(helpers: int) -> Iterator[Pool | None]:
+    """The pool of so many threads, for as long as it is needed; None for none, or where another thread uses it."""
+    pool = _pool(helpers) if helpers else None
+    if pool is None or not pool.lock.acquire(blocking=False):
+        yield None
+        return
     try:
-        yield
-    except RuntimeError as error:
-        hint = f"set {THREADS_VARIABLE} to fewer"
-        raise UnsupportedError("TL0604", f"{count} threads cannot be had here: {error}", hint=hint) from error
+        yield pool
+    finally:
+        if pool.is_closed:
+            # its threads end when they have done what they are at
+            _abandoned[:] = [each for each in _abandoned if any(thread.is_alive() for thread in each.threads)]
+            _abandoned.append(_pools.pop(helpers))
+        pool.lock.release()
 
 
-@lru_cache(maxsize=8)
-def _pool(count: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(count, thread_name_prefix="tlir")
+def _pool(helpers: int) -> Pool:
+    with _making:
+        if helpers not in _pools:
+            try:
+                # more threads than processors would take them from each other while they look for work
+                _pools[helpers] = Pool(helpers, SPINS if helpers < processors() else 0)
+            except RuntimeError as error:
+                hint = f"set {THREADS_VARIABLE} to fewer"
+                reason = f"{helpers + 1} threads cannot be had here: {error}"
+                raise UnsupportedError("TL0604", reason, hint=hint) from error
+        return _pools[helpers]
+
+
+def _forked() -> None:
+    """A forked process has the pools but not their threads."""
+    global _making
+    _making = threading.Lock()
+    _pools.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    # a forked process has the executors but not their threads
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_forked)

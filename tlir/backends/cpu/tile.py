@@ -1,42 +1,52 @@
 """Sums of products by register tiles.
 
-The rows and columns of a contraction are cut into tiles of ``ROWS`` times ``columns`` results that stay in registers
+The rows and columns of a contraction are cut into tiles of ``ROWS`` times ``width`` results that stay in registers
 while the loop over the terms runs in its order: every result is accumulated exactly as the kernel says, and only which
-results are worked on together is chosen here. Both factors are first evaluated into packed panels (whatever expression
-they are: a view, a conversion, a padded window), a stretch of the terms at a time, so that the innermost loop reads
-memory in order; accumulators rest in scratch memory between stretches. At the end the epilogue reads them from there.
+results are worked on together is chosen here. Both factors are packed (``factor``), a stretch of the terms at a time;
+where there is more than one stretch, accumulators rest in memory in between. After its last term a tile goes through
+the kernel's epilogue.
 
-The function has the signature of ``nest``: its outer range counts batches, its lane range counts rows.
+One side, the shorter one, is *shared*: packed as a whole, for all threads. The other one is cut into *units*: a unit is
+packed by the thread that needs it, and multiplied with everything shared. So each factor is packed once, and units are
+what threads take one after the other. The work is a sequence of *phases*, which ``phases`` lists: pack the shared side,
+multiply all units; and again for the next stretch, block or batch. ``whole`` does the same on one thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from math import prod
-from struct import unpack
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import lcm, prod
 from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1, I64, broadcast, intrinsic, splat, vector
-from tlir.backends.cpu.nest import Emitter
-from tlir.backends.cpu.space import Nest
+from tlir.backends.cpu.compiled import Plan
+from tlir.backends.cpu.entry import BYTES, Entry, external, module_text
+from tlir.backends.cpu.factor import Factor, Loops, integer
+from tlir.backends.cpu.lanes import I1, I64, vector
+from tlir.backends.cpu.micro import AHEAD, Micro
+from tlir.backends.cpu.phases import Shape
 from tlir.backends.cpu.values import FLOAT32, FLOAT64
 from tlir.kernel.index import Variable
-from tlir.kernel.ir import Block, Buffer, Kernel, Statement, Value
+from tlir.kernel.ir import Block, Buffer
 from tlir.kernel.patterns import Contraction, Part
 
 ROWS = 12
 VECTORS = 2
-"""A tile has two vectors of columns: 24 accumulators, which leaves a few of 32 registers for the factors."""
+"""A tile has two registers of columns: 24 accumulators, which leaves a few of 32 registers for the factors."""
 
-TERMS = 256
-"""Terms in a packed stretch: a panel of 32 columns then takes 32 KiB."""
+TERMS_BYTES = 1 << 12
+"""A packed stretch of terms of one row, at most."""
 LONGEST_BLOCK = 1024
-COLUMNS = 1024
-ROW_BLOCK = 384
-"""Columns and rows that are packed at a time; multiples of the tile."""
+"""Terms of a declared block, which has to fit a stretch whole."""
+UNIT_BYTES = 1 << 19
+"""A packed unit: a quarter of a large second-level cache, together with what else is used."""
+UNITS = 16
+"""Units that the threads should have to share."""
+SHARED_BYTES = 1 << 23
+RESULT_BYTES = 1 << 24
+"""The packed shared side, and results that wait for their next stretch, at most."""
 
 LEAST_TERMS, LEAST_RESULTS = 4, 64
 ALIGNMENT = 64
@@ -53,316 +63,341 @@ def suits(contraction: Contraction) -> bool:
     return sum(terms) >= LEAST_TERMS and results >= LEAST_RESULTS and prod(v.extent for v in contraction.rows) >= 4
 
 
-class Tiles:
-    """Emits the function's body for one contraction."""
+def tiles_module(contraction: Contraction) -> tuple[Plan, str]:
+    """How the kernel of a contraction that suits is called, and its module in LLVM's assembly language."""
+    module, buffers = ir.Module("kernel"), external(contraction.kernel)
+    tiles, kinds = Tiles(module, contraction, buffers), [kind for _, kind in buffers]
+    shape = tiles.shape
+    entry = Entry(module, kinds)
+    tiles.whole(Loops(entry.builder, {}), entry.numbers, entry.scratch, entry.pointers)
+    entry.close()
+    entry = Entry(module, [*kinds, BYTES], "phase")
+    tiles.phase(Loops(entry.builder, {}), entry.numbers, entry.scratch, entry.pointers)
+    entry.close()
+    empty = any(v.extent == 0 for v in contraction.kernel.space)
+    return Plan(shape.batches, shape.units, 1, shape.own + shape.shared, empty, shape), module_text(module)
 
-    def __init__(
-        self, builder: ir.IRBuilder, contraction: Contraction, starts: dict[Buffer, Any], scratch: Any
-    ) -> None:
-        self.builder = builder
-        self.c = contraction
-        self.starts = starts
-        single = contraction.total.dtype.format == FLOAT32
-        self.element = FLOAT if single else DOUBLE
-        self.size = 4 if single else 8
-        self.lanes = 64 // self.size
-        self.width = VECTORS * self.lanes
-        self.rows = prod(v.extent for v in contraction.rows)
-        self.columns = prod(v.extent for v in contraction.columns)
+
+@dataclass
+class _Part:
+    """A part of the sum in stretches: each is ``stretch`` terms of ``total``, which are whole blocks of ``count``."""
+
+    left: Factor
+    right: Factor
+    count: int
+    total: int
+    stretch: int
+
+    @property
+    def steps(self) -> int:
+        return -(-self.total // self.stretch)
+
+
+class Tiles:
+    """Emits the functions for one contraction into a module; ``buffers`` are the kernel's, not counting local ones."""
+
+    def __init__(self, module: ir.Module, contraction: Contraction, buffers: Sequence[tuple[Buffer, Any]]) -> None:
+        self.module = module
+        self.c = c = contraction
+        self.buffers = buffers
+        single = c.total.dtype.format == FLOAT32
+        self.micro = Micro(module, single, c.fused, c.start, ROWS, VECTORS)
+        self.element, self.size, self.lanes = self.micro.element, self.micro.size, self.micro.lanes
+        self.width = self.micro.width
+        self.rows, self.columns = (prod(v.extent for v in each) for each in (c.rows, c.columns))
         self.pack = self._pack_lanes()
-        self.row_tiles = -(-self.rows // ROWS)
-        longest = max(part.count for part in contraction.parts)
-        self.stretch = longest if contraction.adds else min(TERMS, longest)
-        self.column_block = min(COLUMNS, -(-self.columns // self.width) * self.width)
-        self.row_block = min(ROW_BLOCK, self.row_tiles * ROWS)
-        sizes = [
-            self.row_block * self.stretch,
-            self.column_block * self.stretch,
-            self.row_tiles * ROWS * self.column_block,
-        ]
-        places, used = [], 0
-        for size in sizes:
-            places.append(used)
-            used += -(-size * self.size // ALIGNMENT) * ALIGNMENT
-        self.scratch_bytes = used
-        pointer = self.element.as_pointer()
-        at = [builder.bitcast(builder.gep(scratch, [ir.Constant(I64, place)]), pointer) for place in places]
-        self.packed_rows, self.packed_columns, self.results = at
-        self.micro = self._micro()
+        self.parts = [self._part(part) for part in c.parts]
+        self.columns_shared = self.columns <= self.rows
+        self._measure()
+        self._shared = [self._pack_shared(number) for number in range(len(self.parts))]
+        self._work = [self._multiply_units(number) for number in range(len(self.parts))]
 
     def _pack_lanes(self) -> int:
-        """How many columns are evaluated at a time: they have to be neighbours along the last column variable."""
+        """How many columns the epilogue takes at a time: they have to be neighbours along the last variable."""
         lanes, last = self.lanes, self.c.columns[-1].extent
         while lanes > 1 and (last < lanes or (len(self.c.columns) > 1 and last % lanes)):
             lanes //= 2
         return lanes
 
-    # ---- loops ------------------------------------------------------------------------------------------------------
+    def _part(self, part: Part) -> _Part:
+        c = self.c
+        terms = part.terms if part.blocks is None else (part.blocks, *part.terms)
+        left = Factor(c.kernel, part.lhs, part.x, c.rows, terms, ROWS, self.element, self.lanes)
+        right = Factor(c.kernel, part.rhs, part.y, c.columns, terms, self.width, self.element, self.lanes)
+        total, most = prod(v.extent for v in terms), TERMS_BYTES // self.size
+        if c.adds:
+            stretch = min(total, max(1, most // part.count) * part.count)
+        else:
+            stretch = -(-total // -(-total // most))
+            turn = lcm(left.inner, right.inner)
+            if turn <= most // 2:
+                stretch = min(total, -(-stretch // turn) * turn)
+        for factor in (left, right):
+            factor.whole_turns = stretch % factor.inner == 0
+        return _Part(left, right, part.count, total, stretch)
 
-    def emit(self, batch: Any, row_from: Any, row_to: Any) -> None:
-        """All columns of the rows from ``row_from`` (a multiple of ``ROWS``) to ``row_to`` of one batch."""
-        b = self.builder
-        counters = counted_out(b, self.c.batch, batch)
-        with self.range(ir.Constant(I64, 0), ir.Constant(I64, self.columns), self.column_block) as column:
-            column_to = self.least(b.add(column, ir.Constant(I64, self.column_block)), ir.Constant(I64, self.columns))
-            first = True
-            for part in self.c.parts:
-                self._part(part, counters, row_from, row_to, column, column_to, first)
-                first = False
-            self._epilogue(counters, row_from, row_to, column, column_to)
+    def _measure(self) -> None:
+        """Sizes of what is worked on together, and of memory."""
+        self.stretch = max(part.stretch for part in self.parts)
+        self.several = sum(part.steps for part in self.parts) > 1
+        rows, columns = (ROWS, self.rows), (self.width, self.columns)
+        (self.panel, self.extent), (self.unit_panel, self.unit_extent) = (
+            (columns, rows) if self.columns_shared else (rows, columns)
+        )
+        line = self.stretch * self.size
 
-    def _part(
-        self, part: Part, batch: dict[Variable, Any], row: Any, row_to: Any, column: Any, column_to: Any, first: bool
-    ) -> None:
-        b, zero = self.builder, ir.Constant(I64, 0)
-        blocks = 1 if part.blocks is None else part.blocks.extent
-        extent = part.count
+        def rounded(positions: int, panel: int, extent: int) -> int:
+            return min(max(positions // panel, 1), -(-extent // panel)) * panel
+
+        fewest = 4 * ROWS if self.columns_shared else 2 * self.width
+        most = min(UNIT_BYTES // line, max(fewest, self.unit_extent // UNITS))
+        self.unit = rounded(most, self.unit_panel, self.unit_extent)
+        self.units = -(-self.unit_extent // self.unit)
+        self.block = rounded(SHARED_BYTES // line, self.panel, self.extent)
+        self.units_block = self.units
+        self.tile = ROWS * self.width
+        tiles_of_unit = self.unit // self.unit_panel * (self.block // self.panel)
+        if self.several:
+            self.units_block = min(self.units, max(1, RESULT_BYTES // (tiles_of_unit * self.tile * self.size)))
+
+        def aligned(count: int) -> int:
+            return -(-count * self.size // ALIGNMENT) * ALIGNMENT // self.size
+
+        self.panel_size = aligned(self.stretch * self.panel + self.lanes)
+        self.unit_panel_size = aligned(self.stretch * self.unit_panel + self.lanes)
+        self.packed_size = self.block // self.panel * self.panel_size
+        self.unit_size = self.unit // self.unit_panel * self.unit_panel_size
+        self.own_bytes = (self.unit_size + self.tile) * self.size
+        results = self.units_block * tiles_of_unit * self.tile if self.several else 0
+        self.shared_bytes = (self.packed_size + results) * self.size
+
+    @property
+    def shape(self) -> Shape:
+        """What ``phases`` needs to know."""
+        return Shape(
+            batches=prod(v.extent for v in self.c.batch),
+            extent=-(-self.extent // self.panel),
+            block=self.block // self.panel,
+            units=self.units,
+            units_block=self.units_block,
+            steps=tuple(part.steps for part in self.parts),
+            own=self.own_bytes,
+            shared=self.shared_bytes,
+        )
+
+    # ---- what is called from outside --------------------------------------------------------------------------------
+
+    def whole(self, at: Loops, numbers: Sequence[Any], scratch: Any, pointers: Sequence[Any]) -> None:
+        """Everything for some batches and some of their units; ``scratch`` has own and shared memory."""
+        b = at.builder
+        batch_from, batch_to, unit_from, unit_to = numbers
+        own = b.bitcast(scratch, self.element.as_pointer())
+        shared = b.gep(own, [integer(self.own_bytes // self.size)])
+        some = b.and_(b.icmp_signed("<", batch_from, batch_to), b.icmp_signed("<", unit_from, unit_to))
         with (
-            self.range(zero, ir.Constant(I64, blocks), 1) as block,
-            self.range(zero, ir.Constant(I64, extent), self.stretch) as term,
+            b.if_then(some),
+            at.range(batch_from, batch_to, 1) as batch,
+            at.range(integer(0), integer(self.extent), self.block) as first,
+            at.range(unit_from, unit_to, self.units_block) as unit,
         ):
-            term_to = self.least(b.add(term, ir.Constant(I64, self.stretch)), ir.Constant(I64, extent))
-            terms = b.sub(term_to, term)
-            counters = dict(batch)
-            if part.blocks is not None:
-                counters[part.blocks] = block
-            self._pack_columns(part, counters, column, column_to, term, term_to)
-            begins = b.icmp_unsigned("==", term, zero)
-            joins = ir.Constant(I1, int(self.c.adds))
-            fresh = b.and_(b.icmp_unsigned("==", block, zero), ir.Constant(I1, int(first)))
-            with self.range(row, row_to, self.row_block) as start:
-                end = self.least(b.add(start, ir.Constant(I64, self.row_block)), row_to)
-                self._pack_rows(part, counters, start, end, term, term_to)
-                self._multiply(start, end, column, column_to, terms, begins, joins, fresh)
+            unit_end = at.least(b.add(unit, integer(self.units_block)), unit_to)
+            length = b.sub(self._block_end(at, first), first)
+            panels = b.udiv(b.add(length, integer(self.panel - 1)), integer(self.panel))
+            for number, part in enumerate(self.parts):
+                with at.range(integer(0), integer(part.steps), 1) as step:
+                    where = [batch, first, unit, step]
+                    b.call(self._shared[number], [*where, integer(0), panels, shared, own, *pointers])
+                    b.call(self._work[number], [*where, unit, unit_end, shared, own, *pointers])
 
-    def _multiply(
-        self, row: Any, row_to: Any, column: Any, column_to: Any, terms: Any, begins: Any, joins: Any, fresh: Any
-    ) -> None:
-        b = self.builder
-        with self.range(column, column_to, self.width) as j:
-            panel = b.mul(b.sub(j, column), terms)
-            with self.range(row, row_to, ROWS) as i:
-                rows = b.mul(b.sub(i, row), terms)
-                arguments = [
-                    b.gep(self.packed_rows, [rows]),
-                    b.gep(self.packed_columns, [panel]),
-                    b.gep(self.results, [self._tile(i, b.sub(j, column))]),
-                    terms,
-                    begins,
-                    joins,
-                    fresh,
-                ]
-                b.call(self.micro, arguments)
+    def phase(self, at: Loops, numbers: Sequence[Any], own: Any, pointers: Sequence[Any]) -> None:
+        """Part of a phase; the last of the pointers is the shared memory."""
+        b = at.builder
+        code, where, first, end = numbers
+        *pointers, shared = pointers
+        kind = self.element.as_pointer()
+        shared, own = b.bitcast(shared, kind), b.bitcast(own, kind)
+        blocks, groups = -(-self.extent // self.block), -(-self.units // self.units_block)
+        for number, part in enumerate(self.parts):
+            rest, step = b.udiv(where, integer(part.steps)), b.urem(where, integer(part.steps))
+            rest, group = b.udiv(rest, integer(groups)), b.urem(rest, integer(groups))
+            batch, block = b.udiv(rest, integer(blocks)), b.urem(rest, integer(blocks))
+            arguments = [batch, b.mul(block, integer(self.block)), b.mul(group, integer(self.units_block)), step]
+            for which, function in enumerate((self._shared[number], self._work[number])):
+                with b.if_then(b.icmp_unsigned("==", code, integer(2 * number + which))):
+                    b.call(function, [*arguments, first, end, shared, own, *pointers])
 
-    def _tile(self, row: Any, column: Any) -> Any:
-        """Where the tile of a row (a multiple of ``ROWS``) and a column (of ``width``) starts among the results."""
-        b = self.builder
-        return b.add(b.mul(row, ir.Constant(I64, self.column_block)), b.mul(column, ir.Constant(I64, ROWS)))
+    # ---- phases -----------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def range(self, first: Any, end: Any, step: int) -> Iterator[Any]:
-        """``for position in range(first, end, step)``, which is not empty."""
-        b = self.builder
-        before, head, after = b.block, b.append_basic_block("loop"), b.append_basic_block("after")
-        b.branch(head)
-        b.position_at_end(head)
-        position = b.phi(I64)
-        position.add_incoming(first, before)
-        yield position
-        following = b.add(position, ir.Constant(I64, step))
-        position.add_incoming(following, b.block)
-        b.cbranch(b.icmp_signed("<", following, end), head, after)
-        b.position_at_end(after)
-
-    def least(self, x: Any, y: Any) -> Any:
-        return self.builder.select(self.builder.icmp_signed("<", x, y), x, y)
-
-    # ---- packing ----------------------------------------------------------------------------------------------------
-
-    def _pack_rows(
-        self, part: Part, batch: dict[Variable, Any], row: Any, row_to: Any, term: Any, term_to: Any
-    ) -> None:
-        """Panels of ``ROWS`` rows: for each term the factors of all of them. Rows beyond the last repeat it."""
-        b = self.builder
-        last = ir.Constant(I64, self.rows - 1)
-        with self.range(row, row_to, ROWS) as i:
-            panel = b.mul(b.sub(i, row), b.sub(term_to, term))
-            with self.range(ir.Constant(I64, 0), ir.Constant(I64, ROWS), 1) as r:
-                counters = batch | counted_out(b, self.c.rows, self.least(b.add(i, r), last))
-                with self.range(term, term_to, 1) as k:
-                    counters |= counted_out(b, part.terms, k)
-                    value = self._evaluate(part.lhs, part.x, counters, None, 1)
-                    place = b.add(b.add(panel, r), b.mul(b.sub(k, term), ir.Constant(I64, ROWS)))
-                    b.store(value, b.gep(self.packed_rows, [place]))
-
-    def _pack_columns(
-        self, part: Part, batch: dict[Variable, Any], column: Any, column_to: Any, term: Any, term_to: Any
-    ) -> None:
-        """Panels of ``width`` columns: for each term the factors of all of them. Columns beyond the last repeat it."""
-        b = self.builder
-        terms, width = b.sub(term_to, term), ir.Constant(I64, self.width)
-        with self.range(column, column_to, self.width) as j:
-            panel = b.mul(b.sub(j, column), terms)
-            if self.columns % self.pack == 0:
-                self._panel(part, dict(batch), panel, j, term, term_to, self.pack)
-                return
-            whole = b.icmp_signed("<=", b.add(j, width), ir.Constant(I64, self.columns))
-            with b.if_else(whole) as (then, otherwise):
-                with then:
-                    self._panel(part, dict(batch), panel, j, term, term_to, self.pack)
-                with otherwise:
-                    self._panel(part, dict(batch), panel, j, term, term_to, 1)
-
-    def _panel(
-        self, part: Part, counters: dict[Variable, Any], panel: Any, column: Any, term: Any, term_to: Any, lanes: int
-    ) -> None:
-        b, lane = self.builder, self.c.columns[-1] if lanes > 1 else None
-        last = ir.Constant(I64, self.columns - lanes)
-        with self.range(ir.Constant(I64, 0), ir.Constant(I64, self.width), lanes) as offset:
-            counters |= counted_out(b, self.c.columns, self.least(b.add(column, offset), last))
-            with self.range(term, term_to, 1) as k:
-                counters |= counted_out(b, part.terms, k)
-                value = self._evaluate(part.rhs, part.y, counters, lane, lanes)
-                place = b.add(b.add(panel, offset), b.mul(b.sub(k, term), ir.Constant(I64, self.width)))
-                pointer = b.gep(self.packed_columns, [place])
-                if lanes > 1:
-                    pointer = b.bitcast(pointer, value.type.as_pointer())
-                b.store(value, pointer, align=self.size)
-
-    def _evaluate(
-        self, statements: Sequence[Statement], value: Value, counters: dict[Variable, Any], lane: Any, lanes: int
-    ) -> Any:
-        """A factor as the processor's number."""
-        emitter = self._emitter(statements, counters, lane, lanes)
-        emitter.block(Block(tuple(statements)))
-        return emitter.wide.real(emitter.item(value))
-
-    def _emitter(
-        self, statements: Sequence[Statement], counters: dict[Variable, Any], lane: Variable | None, lanes: int
-    ) -> Emitter:
-        kernel = Kernel(self.c.kernel.name, self.c.kernel.buffers, (), Block(tuple(statements)))
-        emitter = Emitter(self.builder, Nest(kernel, (), lane, lanes), self.starts)
-        emitter.addresses.counters |= counters
-        return emitter
-
-    # ---- results ----------------------------------------------------------------------------------------------------
-
-    def _epilogue(self, batch: dict[Variable, Any], row: Any, row_to: Any, column: Any, column_to: Any) -> None:
-        b = self.builder
-        with self.range(row, row_to, 1) as i:
-            tile_row = b.mul(b.udiv(i, ir.Constant(I64, ROWS)), ir.Constant(I64, ROWS))
-            inside = b.mul(b.urem(i, ir.Constant(I64, ROWS)), ir.Constant(I64, self.width))
-            counters = batch | counted_out(b, self.c.rows, i)
-
-            def finish(j: Any, lanes: int) -> None:
-                lane = self.c.columns[-1] if lanes > 1 else None
-                place = b.sub(j, column)
-                width = ir.Constant(I64, self.width)
-                tile = self._tile(tile_row, b.mul(b.udiv(place, width), width))
-                at = b.gep(self.results, [b.add(b.add(tile, inside), b.urem(place, width))])
-                if lanes > 1:
-                    at = b.bitcast(at, vector(self.element, lanes).as_pointer())
-                here = counters | counted_out(b, self.c.columns, j)
-                emitter = self._emitter(self.c.epilogue, here, lane, lanes)
-                emitter.canonical.add(self.c.total.number)
-                real = b.load(at, align=self.size)
-                emitter.items[self.c.total.number] = emitter.wide.number(self.c.total.dtype, real)
-                emitter.block(Block(self.c.epilogue))
-
-            whole = b.mul(b.udiv(b.sub(column_to, column), ir.Constant(I64, self.pack)), ir.Constant(I64, self.pack))
-            continue_at = b.add(column, whole)
-            with b.if_then(b.icmp_signed("<", column, continue_at)), self.range(column, continue_at, self.pack) as j:
-                finish(j, self.pack)
-            if self.columns % self.pack:
-                with b.if_then(b.icmp_signed("<", continue_at, column_to)), self.range(continue_at, column_to, 1) as j:
-                    finish(j, 1)
-
-    # ---- the innermost loop -----------------------------------------------------------------------------------------
-
-    def _micro(self) -> Any:
-        """``micro(rows, columns, results, terms, begins, joins, fresh)`` runs through packed terms for one tile.
-
-        It continues the tile's accumulators, or starts them where ``begins``. Where ``joins``, what it accumulated is a
-        whole block, which it adds to the total (the start value where ``fresh``) instead of storing it."""
-        c, element, lanes = self.c, self.element, self.lanes
-        pointer = element.as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer, I64, I1, I1, I1])
-        function = ir.Function(self.builder.module, kind, "micro")
+    def _function(self, name: str) -> tuple[Loops, Any, list[Any]]:
+        """``name(batch, first, first unit, step, from, to, shared, own, buffers…)``."""
+        pointer = self.element.as_pointer()
+        kinds = [*[I64] * 6, pointer, pointer, *(kind for _, kind in self.buffers)]
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), kinds), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
-        for argument in function.args[:3]:
+        for argument in function.args[6:]:
             argument.add_attribute("noalias")
-        rows, columns, results, terms, begins, joins, fresh = function.args
-        wide = vector(element, lanes)
-        b = ir.IRBuilder(function.append_basic_block("entry"))
-        start = splat(element, lanes, float_of(c.start, self.size))
+        starts = dict(zip((buffer for buffer, _ in self.buffers), function.args[8:], strict=True))
+        return Loops(ir.IRBuilder(function.append_basic_block("entry")), starts), function, function.args[:8]
 
-        def place(base: Any, number: int) -> Any:
-            return b.bitcast(b.gep(base, [ir.Constant(I64, number)]), wide.as_pointer())
+    def _block_end(self, at: Loops, first: Any) -> Any:
+        return at.least(at.builder.add(first, integer(self.block)), integer(self.extent))
 
-        def load(base: Any, number: int) -> Any:
-            return b.load(place(base, number), align=self.size)
+    def _terms(self, at: Loops, part: _Part, step: Any) -> tuple[Any, Any]:
+        """The first term of a stretch, and the one behind its last."""
+        term = at.builder.mul(step, integer(part.stretch))
+        return term, at.least(at.builder.add(term, integer(part.stretch)), integer(part.total))
 
-        tiles = [(r, v) for r in range(ROWS) for v in range(VECTORS)]
-        at = [r * self.width + v * lanes for r, v in tiles]
-        entry = b.block
-        continued, loop, after = (b.append_basic_block(name) for name in ("continued", "loop", "after"))
-        b.cbranch(begins, loop, continued)
-        b.position_at_end(continued)
-        kept = [load(results, number) for number in at]
-        b.branch(loop)
-        b.position_at_end(loop)
-        step = b.phi(I64)
-        sums = [b.phi(wide) for _ in tiles]
-        step.add_incoming(ir.Constant(I64, 0), entry)
-        step.add_incoming(ir.Constant(I64, 0), continued)
-        for phi, old in zip(sums, kept, strict=True):
-            phi.add_incoming(start, entry)
-            phi.add_incoming(old, continued)
-        left = b.gep(rows, [b.mul(step, ir.Constant(I64, ROWS))])
-        right = b.gep(columns, [b.mul(step, ir.Constant(I64, self.width))])
-        factors = [load(right, v * lanes) for v in range(VECTORS)]
-        following = []
-        for r in range(ROWS):
-            x = broadcast(b, b.load(b.gep(left, [ir.Constant(I64, r)])), lanes)
-            for v in range(VECTORS):
-                old = sums[r * VECTORS + v]
-                if c.fused:
-                    following.append(intrinsic(b, "llvm.fma", wide, [x, factors[v], old], [wide]))
-                else:
-                    following.append(b.fadd(old, b.fmul(x, factors[v])))
-        for phi, new in zip(sums, following, strict=True):
-            phi.add_incoming(new, loop)
-        next_step = b.add(step, ir.Constant(I64, 1))
-        step.add_incoming(next_step, loop)
-        b.cbranch(b.icmp_unsigned("<", next_step, terms), loop, after)
-        b.position_at_end(after)
-        joining, storing = b.append_basic_block("joining"), b.append_basic_block("storing")
-        b.cbranch(joins, joining, storing)
-        b.position_at_end(joining)
-        for number, new in zip(at, following, strict=True):
-            total = b.select(fresh, start, load(results, number))
-            b.store(b.fadd(total, new), place(results, number), align=self.size)
-        b.ret_void()
-        b.position_at_end(storing)
-        for number, new in zip(at, following, strict=True):
-            b.store(new, place(results, number), align=self.size)
+    def _pack_shared(self, number: int) -> Any:
+        """Packs panels ``from`` to ``to`` of the block of the shared side that begins at ``first``."""
+        at, function, (batch, first, _, step, begin, end, shared, _) = self._function(f"shared{number}")
+        b, part = at.builder, self.parts[number]
+        factor = part.right if self.columns_shared else part.left
+        term, term_to = self._terms(at, part, step)
+        counters = at.counted_out(self.c.batch, batch)
+        with at.range(begin, end, 1) as panel:
+            position = b.add(first, b.mul(panel, integer(self.panel)))
+            to = b.gep(shared, [b.mul(panel, integer(self.panel_size))])
+            factor.pack(at, counters, position, integer(self.extent), term, term_to, to)
         b.ret_void()
         return function
 
+    def _multiply_units(self, number: int) -> Any:
+        """Packs units ``from`` to ``to`` and multiplies them with the shared block; the results that wait for the next
+        stretch are those of the units from ``first unit`` on."""
+        at, function, (batch, first, first_unit, step, begin, end, shared, own) = self._function(f"work{number}")
+        b, part = at.builder, self.parts[number]
+        factor = part.left if self.columns_shared else part.right
+        term, term_to = self._terms(at, part, step)
+        counters = at.counted_out(self.c.batch, batch)
+        first_position = b.mul(first_unit, integer(self.unit))
+        with at.range(begin, end, 1) as unit:
+            begin_at = b.mul(unit, integer(self.unit))
+            end_at = at.least(b.add(begin_at, integer(self.unit)), integer(self.unit_extent))
+            with at.range(begin_at, end_at, self.unit_panel) as position:
+                to = b.gep(own, [self._unit_place(at, b.sub(position, begin_at))])
+                factor.pack(at, counters, position, end_at, term, term_to, to)
+            with (
+                at.range(first, self._block_end(at, first), self.panel) as other,
+                at.range(begin_at, end_at, self.unit_panel) as position,
+            ):
+                panel = b.udiv(b.sub(other, first), integer(self.panel))
+                packed_shared = b.gep(shared, [b.mul(panel, integer(self.panel_size))])
+                packed_own = b.gep(own, [self._unit_place(at, b.sub(position, begin_at))])
+                if self.several:
+                    mine = b.udiv(b.sub(position, first_position), integer(self.unit_panel))
+                    tile = b.add(b.mul(mine, integer(self.block // self.panel)), panel)
+                    results = b.gep(shared, [b.add(b.mul(tile, integer(self.tile)), integer(self.packed_size))])
+                else:
+                    results = b.gep(own, [integer(self.unit_size)])
+                if self.columns_shared:
+                    row, column, left, right = position, other, packed_own, packed_shared
+                else:
+                    row, column, left, right = other, position, packed_shared, packed_own
+                ahead = self._ahead(at, shared, b.add(panel, integer(1)), b.sub(position, begin_at))
+                self._tile(at, number, row, column, [left, right, results, ahead], b.sub(term_to, term), step)
+                self._finish(at, number, counters, row, column, results, step)
+        b.ret_void()
+        return function
 
-def float_of(word: int, size: int) -> float:
-    """The number of a word of float32 or float64."""
-    number: float = unpack("<f" if size == 4 else "<d", word.to_bytes(size, "little"))[0]
-    return number
+    def _unit_place(self, at: Loops, position: Any) -> Any:
+        b = at.builder
+        return b.mul(b.udiv(position, integer(self.unit_panel)), integer(self.unit_panel_size))
 
+    def _ahead(self, at: Loops, shared: Any, panel: Any, position: Any) -> Any:
+        """What a unit's tile asks for of the next shared panel, so that all of them together ask for all of it."""
+        b = at.builder
+        start = b.bitcast(b.gep(shared, [b.mul(panel, integer(self.panel_size))]), BYTES)
+        return b.gep(start, [b.mul(b.udiv(position, integer(self.unit_panel)), integer(AHEAD * self.stretch))])
 
-def counted_out(builder: ir.IRBuilder, variables: Sequence[Variable], position: Any) -> dict[Variable, Any]:
-    """The variables' values at a row-major position."""
-    counters: dict[Variable, Any] = {}
-    for k in reversed(range(len(variables))):
-        extent = ir.Constant(I64, variables[k].extent)
-        counters[variables[k]] = position if k == 0 else builder.urem(position, extent)
-        if k:
-            position = builder.udiv(position, extent)
-    return counters
+    def _tile(
+        self, at: Loops, number: int, row: Any, column: Any, places: Sequence[Any], terms: Any, step: Any
+    ) -> None:
+        """The stretch's terms of one tile; ``places``: the packed rows and columns, the results, what comes next."""
+        b, part = at.builder, self.parts[number]
+        begins = b.icmp_unsigned("==", step, integer(0))
+        if not self.c.adds:
+            self._call(at, row, column, [*places, terms, begins, I1(0), I1(0)])
+            return
+        left, right, results, ahead = places
+        fresh = b.and_(begins, I1(int(number == 0)))
+        with at.range(integer(0), terms, part.count) as block:
+            rows = b.gep(left, [b.mul(block, integer(ROWS))])
+            columns = b.gep(right, [b.mul(block, integer(self.width))])
+            later = b.gep(ahead, [b.mul(block, integer(AHEAD))])
+            one = b.and_(fresh, b.icmp_unsigned("==", block, integer(0)))
+            self._call(at, row, column, [rows, columns, results, later, integer(part.count), I1(1), I1(1), one])
+
+    def _call(self, at: Loops, row: Any, column: Any, arguments: list[Any]) -> None:
+        """The innermost loop for the tile's rows and columns that there are."""
+        b = at.builder
+        over, rest = self.rows % ROWS, self.columns % self.width
+
+        def of(height: int) -> None:
+            if not 0 < rest <= self.width - self.lanes:
+                b.call(self.micro.function(height, VECTORS), arguments)
+                return
+            vectors = -(-rest // self.lanes)
+            if self.columns < self.width:
+                b.call(self.micro.function(height, vectors), arguments)
+                return
+            with b.if_else(b.icmp_signed("<=", column, integer(self.columns - self.width))) as (then, otherwise):
+                with then:
+                    b.call(self.micro.function(height, VECTORS), arguments)
+                with otherwise:
+                    b.call(self.micro.function(height, vectors), arguments)
+
+        if not over or self.rows < ROWS:
+            of(over or ROWS)
+            return
+        with b.if_else(b.icmp_signed("<=", row, integer(self.rows - ROWS))) as (then, otherwise):
+            with then:
+                of(ROWS)
+            with otherwise:
+                of(over)
+
+    # ---- results ----------------------------------------------------------------------------------------------------
+
+    def _finish(
+        self, at: Loops, number: int, batch: dict[Variable, Any], row: Any, column: Any, results: Any, step: Any
+    ) -> None:
+        """The epilogue of a tile after its last term."""
+        if number + 1 < len(self.parts):
+            return
+        b, steps = at.builder, self.parts[number].steps
+        if steps == 1:
+            self._epilogue(at, batch, row, column, results)
+            return
+        with b.if_then(b.icmp_unsigned("==", step, integer(steps - 1))):
+            self._epilogue(at, batch, row, column, results)
+
+    def _epilogue(self, at: Loops, batch: dict[Variable, Any], row: Any, column: Any, results: Any) -> None:
+        b = at.builder
+        row_to = at.least(b.add(row, integer(ROWS)), integer(self.rows))
+        column_to = at.least(b.add(column, integer(self.width)), integer(self.columns))
+        with at.range(row, row_to, 1) as i:
+            counters = batch | at.counted_out(self.c.rows, i)
+            line = b.gep(results, [b.mul(b.sub(i, row), integer(self.width))])
+
+            def finish(j: Any, lanes: int) -> None:
+                lane = self.c.columns[-1] if lanes > 1 else None
+                place = b.gep(line, [b.sub(j, column)])
+                if lanes > 1:
+                    place = b.bitcast(place, vector(self.element, lanes).as_pointer())
+                here = counters | at.counted_out(self.c.columns, j)
+                emitter = at.emitter(self.c.kernel, self.c.epilogue, here, lane, lanes)
+                emitter.canonical.add(self.c.total.number)
+                real = b.load(place, align=self.size)
+                emitter.items[self.c.total.number] = emitter.wide.number(self.c.total.dtype, real)
+                emitter.block(Block(self.c.epilogue))
+
+            if self.columns % self.width == 0:
+                with at.range(column, column_to, self.pack) as j:
+                    finish(j, self.pack)
+                return
+            continue_at = b.add(column, b.and_(b.sub(column_to, column), integer(-self.pack)))
+            with b.if_then(b.icmp_signed("<", column, continue_at)), at.range(column, continue_at, self.pack) as j:
+                finish(j, self.pack)
+            if self.columns % self.pack:
+                with b.if_then(b.icmp_signed("<", continue_at, column_to)), at.range(continue_at, column_to, 1) as j:
+                    finish(j, 1)

@@ -1,0 +1,337 @@
+"""Threads that take parts of a launch in compiled code.
+
+A launch is a table of parts, ``(a, b, c, d)`` each, and a function ``entry(a, b, c, d, scratch, buffers)``. The threads
+of a pool and the one that launches take parts one after the other by counting a number up, so who is late takes fewer.
+Between launches a thread looks for the next one for some microseconds, in compiled code, and then waits for its lock:
+a launch soon after another costs no call of the system.
+
+``control`` is memory that all threads see, in lines of 64 bytes: ``GENERATION`` counts launches, ``NEXT`` the parts
+that are taken (from ``CLOSED`` on, there are none to take), ``FINISHED`` those that are done, and ``ACTIVE`` the
+threads that may be reading the description of the launch, which begins at ``PARTS``. That is written only while the
+launch is closed and nobody is active. Behind it each thread has a line: whether it waits for its lock, whether a launch
+has just found it waiting, and the address of its scratch memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+import time
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tlir.floatlib.soft import objects
+
+GENERATION, NEXT, FINISHED, ACTIVE, PARTS, MINE, LINES = 0, 8, 16, 24, 32, 36, 40
+"""Places in ``control``, in words of 8 bytes; ``PARTS`` is followed by the addresses of the table, the entry and the
+buffers, ``MINE`` is the address of the launching thread's scratch memory."""
+CLOSED = 1 << 40
+SPINS = 3000
+"""Turns of looking for the next launch, each of some 15 to 40 nanoseconds; a thread that waits takes 50 microseconds to
+wake up."""
+LOOKS = 1000
+HUGE, HUGE_FROM = 1 << 21, 1 << 20
+"""The size of a huge page, and the bytes of memory from which it is asked for."""
+ALIGNMENT = 64
+
+_SOURCE = """
+{pause_declaration}
+
+; takes parts until there are none, at most %limit; whether there are none
+define i64 @take(ptr %control, ptr %scratch_at, i64 %limit) {{
+start:
+  %next = getelementptr i64, ptr %control, i64 {NEXT}
+  %finished = getelementptr i64, ptr %control, i64 {FINISHED}
+  %active = getelementptr i64, ptr %control, i64 {ACTIVE}
+  %parts_at = getelementptr i64, ptr %control, i64 {PARTS}
+  %table_at = getelementptr i64, ptr %parts_at, i64 1
+  %entry_at = getelementptr i64, ptr %parts_at, i64 2
+  %buffers_at = getelementptr i64, ptr %parts_at, i64 3
+  atomicrmw add ptr %active, i64 1 seq_cst
+  br label %more
+more:
+  %taken = phi i64 [ 0, %start ], [ %taken.1, %run ]
+  %enough = icmp uge i64 %taken, %limit
+  br i1 %enough, label %leave, label %claim
+claim:
+  %number = atomicrmw add ptr %next, i64 1 seq_cst
+  %closed = icmp uge i64 %number, {CLOSED}
+  br i1 %closed, label %leave, label %compare
+compare:
+  %parts = load i64, ptr %parts_at
+  %none = icmp uge i64 %number, %parts
+  br i1 %none, label %leave, label %run
+run:
+  %table = load ptr, ptr %table_at
+  %entry = load ptr, ptr %entry_at
+  %buffers = load ptr, ptr %buffers_at
+  %scratch = load ptr, ptr %scratch_at
+  %first = shl i64 %number, 2
+  %a.at = getelementptr i64, ptr %table, i64 %first
+  %b.at = getelementptr i64, ptr %a.at, i64 1
+  %c.at = getelementptr i64, ptr %a.at, i64 2
+  %d.at = getelementptr i64, ptr %a.at, i64 3
+  %a = load i64, ptr %a.at
+  %b = load i64, ptr %b.at
+  %c = load i64, ptr %c.at
+  %d = load i64, ptr %d.at
+  call void %entry(i64 %a, i64 %b, i64 %c, i64 %d, ptr %scratch, ptr %buffers)
+  atomicrmw add ptr %finished, i64 1 seq_cst
+  %taken.1 = add i64 %taken, 1
+  br label %more
+leave:
+  %done = phi i64 [ 0, %more ], [ 1, %claim ], [ 1, %compare ]
+  atomicrmw sub ptr %active, i64 1 seq_cst
+  ret i64 %done
+}}
+
+; takes part in launches until none has come for a while; then the thread has to wait for its lock
+define void @serve(ptr %control, ptr %mine, i64 %spins) {{
+start:
+  %generation_at = getelementptr i64, ptr %control, i64 {GENERATION}
+  %scratch_at = getelementptr i64, ptr %mine, i64 2
+  br label %launch
+launch:
+  %generation = load atomic i64, ptr %generation_at seq_cst, align 8
+  call i64 @take(ptr %control, ptr %scratch_at, i64 -1)
+  br label %look
+look:
+  %turn = phi i64 [ 0, %launch ], [ %turn.1, %again ]
+  %now = load atomic i64, ptr %generation_at seq_cst, align 8
+  %changed = icmp ne i64 %now, %generation
+  br i1 %changed, label %launch, label %wait
+wait:
+  %long = icmp uge i64 %turn, %spins
+  br i1 %long, label %park, label %again
+again:
+  {pause}
+  %turn.1 = add i64 %turn, 1
+  br label %look
+park:
+  atomicrmw xchg ptr %mine, i64 1 seq_cst
+  %last = load atomic i64, ptr %generation_at seq_cst, align 8
+  %missed = icmp ne i64 %last, %generation
+  br i1 %missed, label %stay, label %end
+stay:
+  %was = atomicrmw xchg ptr %mine, i64 0 seq_cst
+  %own = icmp eq i64 %was, 1
+  br i1 %own, label %launch, label %end
+end:
+  ret void
+}}
+
+; begins a launch; how many of the first %threads have to be woken, or -1 where somebody still reads the last one
+define i64 @post(ptr %control, i64 %parts, ptr %table, ptr %entry, ptr %buffers, i64 %threads) {{
+start:
+  %generation_at = getelementptr i64, ptr %control, i64 {GENERATION}
+  %next = getelementptr i64, ptr %control, i64 {NEXT}
+  %finished = getelementptr i64, ptr %control, i64 {FINISHED}
+  %active = getelementptr i64, ptr %control, i64 {ACTIVE}
+  %parts_at = getelementptr i64, ptr %control, i64 {PARTS}
+  %table_at = getelementptr i64, ptr %parts_at, i64 1
+  %entry_at = getelementptr i64, ptr %parts_at, i64 2
+  %buffers_at = getelementptr i64, ptr %parts_at, i64 3
+  atomicrmw xchg ptr %next, i64 {CLOSED} seq_cst
+  br label %busy
+busy:
+  %turn = phi i64 [ 0, %start ], [ %turn.1, %again ]
+  %readers = load atomic i64, ptr %active seq_cst, align 8
+  %free = icmp eq i64 %readers, 0
+  br i1 %free, label %write, label %wait
+wait:
+  %long = icmp uge i64 %turn, {LOOKS}
+  br i1 %long, label %end, label %again
+again:
+  {pause}
+  %turn.1 = add i64 %turn, 1
+  br label %busy
+write:
+  store i64 %parts, ptr %parts_at
+  store ptr %table, ptr %table_at
+  store ptr %entry, ptr %entry_at
+  store ptr %buffers, ptr %buffers_at
+  atomicrmw xchg ptr %finished, i64 0 seq_cst
+  atomicrmw xchg ptr %next, i64 0 seq_cst
+  atomicrmw add ptr %generation_at, i64 1 seq_cst
+  %lines = getelementptr i64, ptr %control, i64 {LINES}
+  br label %each
+each:
+  %thread = phi i64 [ 0, %write ], [ %thread.1, %wake ]
+  %count = phi i64 [ 0, %write ], [ %count.1, %wake ]
+  %all = icmp uge i64 %thread, %threads
+  br i1 %all, label %end, label %wake
+wake:
+  %offset = shl i64 %thread, 3
+  %line = getelementptr i64, ptr %lines, i64 %offset
+  %woken = getelementptr i64, ptr %line, i64 1
+  %waits = atomicrmw xchg ptr %line, i64 0 seq_cst
+  store i64 %waits, ptr %woken
+  %count.1 = add i64 %count, %waits
+  %thread.1 = add i64 %thread, 1
+  br label %each
+end:
+  %result = phi i64 [ %count, %each ], [ -1, %wait ]
+  ret i64 %result
+}}
+
+; whether all parts are done, after looking for a while
+define i64 @done(ptr %control, i64 %looks) {{
+start:
+  %finished_at = getelementptr i64, ptr %control, i64 {FINISHED}
+  %parts_at = getelementptr i64, ptr %control, i64 {PARTS}
+  %parts = load i64, ptr %parts_at
+  br label %look
+look:
+  %turn = phi i64 [ 0, %start ], [ %turn.1, %again ]
+  %finished = load atomic i64, ptr %finished_at seq_cst, align 8
+  %all = icmp eq i64 %finished, %parts
+  br i1 %all, label %end, label %wait
+wait:
+  %long = icmp uge i64 %turn, %looks
+  br i1 %long, label %end, label %again
+again:
+  {pause}
+  %turn.1 = add i64 %turn, 1
+  br label %look
+end:
+  %result = phi i64 [ 1, %look ], [ 0, %wait ]
+  ret i64 %result
+}}
+
+; nobody takes any more parts
+define void @close(ptr %control) {{
+  %next = getelementptr i64, ptr %control, i64 {NEXT}
+  atomicrmw xchg ptr %next, i64 {CLOSED} seq_cst
+  ret void
+}}
+"""
+
+
+@lru_cache(maxsize=1)
+def _functions() -> dict[str, Any]:
+    x86 = objects.is_x86()
+    text = _SOURCE.format(
+        GENERATION=GENERATION,
+        NEXT=NEXT,
+        FINISHED=FINISHED,
+        ACTIVE=ACTIVE,
+        PARTS=PARTS,
+        LINES=LINES,
+        CLOSED=CLOSED,
+        LOOKS=LOOKS,
+        pause="call void @llvm.x86.sse2.pause()" if x86 else "",
+        pause_declaration="declare void @llvm.x86.sse2.pause()" if x86 else "",
+    )
+    number, pointer = ctypes.c_int64, ctypes.c_void_p
+    kinds: dict[str, tuple[Any, ...]] = {
+        "take": (number, pointer, pointer, number),
+        "serve": (None, pointer, pointer, number),
+        "post": (number, pointer, number, pointer, pointer, pointer, number),
+        "done": (number, pointer, number),
+        "close": (None, pointer),
+    }
+    found = objects.compile_ir(text, kinds, objects.PLAIN)
+    return {name: ctypes.CFUNCTYPE(*kind)(found[name]) for name, kind in kinds.items()}
+
+
+class Memory:
+    """Memory that grows when more is asked for and is not given back: fresh pages cost more than many kernels."""
+
+    def __init__(self) -> None:
+        self._held: Any = None
+        self._size = self._start = 0
+
+    def address(self, size: int) -> int:
+        """The address of at least ``size`` bytes, the same ones until it is asked for more; 0 for none."""
+        if size > self._size:
+            self._grow(size)
+        return self._start if size else 0
+
+    def _grow(self, size: int) -> None:
+        alignment = ALIGNMENT
+        if size >= HUGE_FROM and hasattr(mmap, "MADV_HUGEPAGE"):
+            size, alignment = -(-size // HUGE) * HUGE, HUGE
+            self._held = mmap.mmap(-1, size + HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            self._held.madvise(mmap.MADV_HUGEPAGE)
+            start = ctypes.addressof(ctypes.c_char.from_buffer(self._held))
+        else:
+            self._held = np.empty(size + ALIGNMENT, np.uint8)
+            start = objects.address(self._held)
+        self._size, self._start = size, start + -start % alignment
+
+
+class Pool:
+    """``count`` threads, each of which looks ``spins`` times for the next launch before it waits. RuntimeError where
+    the system has no more threads."""
+
+    def __init__(self, count: int, spins: int) -> None:
+        self.lock = threading.Lock()
+        """Held by whoever launches."""
+        self.shared = Memory()
+        self.threads: list[threading.Thread] = []
+        self.is_closed = False
+        self._functions = _functions()
+        self._control: NDArray[np.int64] = np.zeros(LINES + 8 * count + 8, np.int64)
+        start = objects.address(self._control)
+        skipped = -start % 64 // 8
+        self._words = self._control[skipped:]
+        self._words[NEXT] = CLOSED
+        self._address = start + 8 * skipped
+        self._spins = spins
+        self._memories = [Memory() for _ in range(count)]
+        self._locks = [threading.Lock() for _ in range(count)]
+        self._held: list[object] = []
+        for number, lock in enumerate(self._locks):
+            lock.acquire()
+            self._words[LINES + 8 * number] = 1
+            self.threads.append(threading.Thread(target=self._serve, args=(number,), name="tlir", daemon=True))
+            self.threads[-1].start()
+
+    def _serve(self, number: int) -> None:
+        line = self._address + 8 * (LINES + 8 * number)
+        while True:
+            self._locks[number].acquire()
+            if self.is_closed:
+                return
+            self._functions["serve"](self._address, line, self._spins)
+
+    def launch(
+        self, entry: int, parts: Any, buffers: Any, scratch: int, mine: int | None, at_once: int, held: object
+    ) -> None:
+        """Runs all parts (an array of int64, four for each) and returns when they are done. The calling thread takes
+        parts with the scratch memory ``mine``, ``at_once`` before it looks whether it is interrupted, or none where
+        that is None. If it is interrupted, the pool is of no more use, and keeps ``held`` alive."""
+        functions, address = self._functions, self._address
+        count = len(parts) // 4
+        helpers = min(len(self.threads), count - (mine is not None))
+        # a thread that still looks for work takes parts even if it would not be woken
+        for number, memory in enumerate(self._memories):
+            self._words[LINES + 8 * number + 2] = memory.address(scratch)
+        self._words[MINE] = mine or 0
+        description = (count, ctypes.addressof(parts), entry, ctypes.addressof(buffers), helpers)
+        try:
+            while (woken := functions["post"](address, *description)) < 0:
+                time.sleep(0)
+            if woken:
+                for number in range(helpers):
+                    if self._words[LINES + 8 * number + 1]:
+                        self._locks[number].release()
+            if mine is not None:
+                while not functions["take"](address, address + 8 * MINE, at_once):
+                    pass
+            pause = 2e-5
+            while not functions["done"](address, LOOKS):
+                time.sleep(pause)
+                pause = min(2 * pause, 1e-3)
+        except BaseException:
+            functions["close"](address)
+            self._held += [parts, buffers, held]
+            self.is_closed = True
+            for lock in self._locks:
+                if lock.locked():
+                    lock.release()
+            raise
