@@ -172,7 +172,9 @@ def _logical(tensor: Tensor, axes: Sequence[int]) -> Words:
     return tensor.words.transpose((*axes, *range(tensor.type.rank, tensor.words.ndim)))
 
 
-def _convolution(call: Invocation) -> Words:
+def convolution(call: Invocation, contracted: Callable[[Words, Words], Words] | None = None) -> Words:
+    """``contracted`` gives the sums of products over the first axis of operands of the shapes (count, groups, rows, 1)
+    and (count, groups, 1, columns) in another way than the node declares."""
     lhs, rhs = call.operands
     behind = tail(call.dtype)
     if not call.result.size:
@@ -215,7 +217,7 @@ def _convolution(call: Invocation) -> Words:
     weights = weights.transpose((2, 3, 0, 1, *range(4, weights.ndim)))
     right = weights.reshape((inputs * len(places), split, 1, outputs // split, *behind))
     flags = CollectedFlags((split, rows, outputs // split)) if call.flags is not None else None
-    total = contract(call, left, right, flags)
+    total = contract(call, left, right, flags) if contracted is None else contracted(left, right)
     axes = call.attr("output_dimensions")
     back = [axes.index(axis) for axis in range(len(axes))]
 
@@ -246,5 +248,5 @@ EVALUATORS: dict[str, Evaluator] = {
     "cumulative": _cumulative,
     "reduce_window": _reduce_window,
     "select_and_scatter": _select_and_scatter,
-    "convolution": _convolution,
+    "convolution": convolution,
 }

@@ -63,31 +63,48 @@ def plainly_sure(step: Step, fused: bool = False) -> bool:
     return not flushes and not step.subnormal(fmt, own).any()
 
 
+MANY = 4096
+"""Elements from which it is quicker not to ask which of them are sure."""
+
+
 def quickly(step: Step, fmt: Format, exact: Interval, unrounded: bool = False) -> Enclosure | None:
-    """The enclosure of an operation that is rounded once (or not, too), where no operand is sure anywhere and all goes
-    well: the ends ``exact``, rounded to float64 to nearest, are finite and do not overflow. None elsewhere."""
-    if not step.nowhere_sure or not exact.lo.size or not (fmt == FLOAT64 or iv.exact_in(fmt)) or not fmt.infinities:
-        return None
+    """The enclosure of an operation that is rounded once (or not, too), where all goes well: the ends ``exact``,
+    rounded to float64 to nearest, are finite and do not overflow. None elsewhere, and where results may be sure; in
+    large tensors it does not matter that some elements are, whose enclosure is one number."""
     keeps = step.freedoms.keeps_excess(fmt)
-    kept, top, ends = unrounded or keeps, iv.limits(fmt).top * 0.99, []
-    for end, outward, choose in ((exact.lo, -(2.0**-52), np.minimum), (exact.hi, 2.0**-52, np.maximum)):
+    kept = unrounded or keeps
+    if not step.nowhere_sure and not (kept and exact.lo.size >= MANY):
+        return None
+    if not exact.lo.size or not (fmt == FLOAT64 or iv.exact_in(fmt)) or not fmt.infinities:
+        return None
+    known, ends, large = iv.limits(fmt), [], True
+    # what is rounded to float32 is at most half a unit of it away
+    error = 2.0**-24 + 2.0**-50 if keeps else 2.0**-52
+    for end, outward, choose in ((exact.lo, -error, np.minimum), (exact.hi, error, np.maximum)):
         size = np.abs(end)
-        if not size.max() < top or (kept and not iv.scales(size)):
+        if not size.max() < known.top * 0.99:
+            return None
+        normal = bool(size.min() >= 2 * known.tiny)
+        large = large and normal
+        if kept and not normal and not iv.scales(size, iv.limits(iv.FLOAT32).tiny if keeps else iv.TINY):
             return None
         if fmt != FLOAT64 or unrounded:
             # of what underflows, both the number and this are rounded to zero
             size *= outward
             size += end
             end = size
-        if keeps:
-            end = choose(end, iv.nearest(iv.FLOAT32, end))
-            end = choose(end, iv.nearest(fmt, end))
+        if kept and fmt != FLOAT64:
+            end = choose(end, iv.nearest(fmt, end, normal))
         elif fmt != FLOAT64:
-            end = choose(end, iv.nearest(fmt, end)) if kept else iv.nearest(fmt, end)
+            end = iv.nearest(fmt, end, normal)
         ends.append(end)
-    result = step.flushed(fmt, Interval(ends[0], ends[1]))
-    made = Kept if keeps else Enclosure
-    return made(step.result, result.lo, result.hi, with_flag(step.tags(), UNSURE))
+    result = Interval(ends[0], ends[1])
+    if not large:
+        result = step.flushed(fmt, result)
+    made = (Kept if keeps else Enclosure)(step.result, result.lo, result.hi, with_flag(step.tags(), UNSURE))
+    if large:
+        made.__dict__["clear"] = True
+    return made
 
 
 def sum_of(step: Step, a: Interval, b: Interval, less: bool = False) -> Enclosure:

@@ -8,10 +8,11 @@ import numpy as np
 
 from tlir.compare.bounds import intervals as iv
 from tlir.compare.bounds.arithmetic import branched, whole
-from tlir.compare.bounds.enclosure import NAN, UNSURE, Enclosure, certain
+from tlir.compare.bounds.enclosure import NAN, UNSURE, Enclosure, Tags, certain
 from tlir.compare.bounds.intervals import FLOAT64, Interval
 from tlir.compare.bounds.movement import EVALUATORS, held
 from tlir.compare.bounds.step import Step, full_range
+from tlir.floatlib.format import Format
 from tlir.ir.types import NAMED
 
 Rule = Callable[[Step], Enclosure]
@@ -46,6 +47,10 @@ def _real(step: Step, operand: Enclosure, part: bool = False) -> Enclosure:
     if source.format is not None:
         a = step.flushed(source.float_format, a)
     tag = operand.tag
+    if not part and target.format is not None:
+        quick = _quickly(step, a, tag, target.float_format)
+        if quick is not None:
+            return quick
     sure = (tag & UNSURE) == 0
     if source.format is not None and step.freedoms.flush:
         sure = sure & ~step.subnormal(source.float_format, operand.interval)
@@ -85,6 +90,17 @@ def _real(step: Step, operand: Enclosure, part: bool = False) -> Enclosure:
     else:
         result = Interval(np.where(outside, low, result.lo), np.where(outside, high, result.hi))
     return step.enclosed(result, branched(step, result, "rounding to an integer") & ~NAN, sure)
+
+
+def _quickly(step: Step, a: Interval, tag: Tags, fmt: Format) -> Enclosure | None:
+    """The enclosure of numbers of formats that float64 contains, none of which is sure; None elsewhere."""
+    ends = a.lo, a.hi
+    if not step.nowhere_sure or not iv.in_float64(fmt) or not fmt.infinities or step.dtype.bits > 53:
+        return None
+    result = Interval(*(iv.nearest(fmt, end) for end in ends))
+    if step.freedoms.compiled and step.softened and step.freedoms.keeps_excess(fmt):
+        result = iv.hull(result, Interval(*(iv.nearest(iv.FLOAT32, end) for end in ends)))
+    return step.enclosed(step.flushed(fmt, result), tag)
 
 
 def _bitcast(step: Step) -> Enclosure:

@@ -120,6 +120,11 @@ def spread(step: Step, name: str, fmt: Format, exact: Interval) -> tuple[Interva
         result = iv.closed(ends[0], ends[1], exact)
     if inner == fmt:
         return step.flushed(fmt, result), iv.nowhere(exact.lo)
+    if finite and inner == iv.FLOAT32 and fmt.infinities and step.freedoms.keeps_excess(fmt):
+        # numbers of float32, which stay as they are or are rounded
+        step.settled = True
+        ends = [np.minimum(result.lo, iv.nearest(fmt, result.lo)), np.maximum(result.hi, iv.nearest(fmt, result.hi))]
+        return step.flushed(fmt, Interval(ends[0], ends[1])), iv.nowhere(exact.lo)
     return step.rounded(fmt, result)
 
 

@@ -268,6 +268,10 @@ def values_of(tensor: Tensor) -> Interval:
         values = tensor.words.view(np.float64)
     elif dtype.component.name == "float32":
         values = tensor.words.view(np.float32).astype(np.float64)
+    elif dtype.component.name == "bfloat16":
+        wide = tensor.words.astype(np.uint32)
+        wide <<= np.uint32(16)
+        values = wide.view(np.float32).astype(np.float64)
     elif dtype.component.name == "float16":
         values = tensor.words.view(np.float16).astype(np.float64)
     else:

@@ -143,14 +143,14 @@ def _regular(fmt: Format) -> bool:
     return fmt.subnormals and fmt.signed
 
 
-def nearest(fmt: Format, x: F64) -> F64:
+def nearest(fmt: Format, x: F64, normal: bool = False) -> F64:
     """Each number rounded to nearest even; infinite beyond the format's range, also where it has no infinities. The
-    number itself in a format wider than float64."""
+    number itself in a format wider than float64. ``normal``: all are known to be normal numbers of the format."""
     if fmt == FLOAT64 or not in_float64(fmt):
         return x
     if fmt == FLOAT32:
         return x.astype(np.float32).astype(np.float64)
-    if _regular(fmt) and regular(fmt, x):
+    if _regular(fmt) and (normal or regular(fmt, x)):
         x = np.asarray(x)
         drop = 53 - fmt.precision
         added = np.asarray(x.view(np.uint64) >> np.uint64(drop))
@@ -312,7 +312,7 @@ def divide(a: Interval, b: Interval) -> tuple[Interval, Mask, Mask]:
     return Interval(lo, hi), nan, np.asarray(zero & ~empty)
 
 
-_TINY = 2.0**-900
+TINY = 2.0**-900
 """Magnitudes from which products and their error terms do not underflow."""
 
 
@@ -329,13 +329,13 @@ def widened(a: Interval, relative: float = _WIDE) -> Interval:
     return Interval(lo, hi)
 
 
-def scales(size: F64) -> bool:
-    """Whether magnitudes are zero or such that a relative error of them is a number that does not underflow."""
+def scales(size: F64, least: float = TINY) -> bool:
+    """Whether magnitudes are zero or such, from ``least`` on, that a relative error of them does not underflow."""
     if not size.size:
         return True
     if not size.max() < 2.0**1000:
         return False
-    return bool(size.min() >= _TINY) or not ((size < _TINY) & (size > 0)).any()
+    return bool(size.min() >= least) or not ((size < least) & (size > 0)).any()
 
 
 def hull(a: Interval, b: Interval) -> Interval:

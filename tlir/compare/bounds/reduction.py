@@ -35,7 +35,8 @@ def _reduce(step: Step) -> Enclosure:
         return step.sure()
     a = step.operand(0)
     rank = operand.tensor.type.rank
-    terms = Interval(in_front(a.lo, rank, axes), in_front(a.hi, rank, axes))
+    lo = in_front(a.lo, rank, axes)
+    terms = Interval(lo, lo if a.hi is a.lo else in_front(a.hi, rank, axes))
     tag = in_front(operand.tag, rank, axes)
     return combined(step, reducer, terms, tag)
 

@@ -14,6 +14,7 @@ from tlir.compare.bounds.enclosure import (
     UNSURE,
     Certain,
     Enclosure,
+    Kept,
     Reason,
     Reasons,
     Tags,
@@ -54,6 +55,8 @@ class Step:
     constant: tuple[bool, ...]
     """Which operands are constants, or one value repeated, as far as a compiler sees."""
     run: Callable[[Body, list[Enclosure]], list[Enclosure]]
+    settled: bool = False
+    """Whether the rule has taken into account that values may be kept in float32."""
 
     def attr(self, name: str) -> Any:
         return OPERATIONS[self.node.op].attr(self.node.attrs, name)
@@ -110,7 +113,8 @@ class Step:
             known = certain(self.results[k])
             lo, hi = np.where(sure, known.lo, lo), np.where(sure, known.hi, hi)
             tag = np.where(sure, known.tag, tag)
-        return Enclosure(self.results[k], np.asarray(lo), np.asarray(hi), np.asarray(tag, np.uint32))
+        made = Kept if self.settled else Enclosure
+        return made(self.results[k], np.asarray(lo), np.asarray(hi), np.asarray(tag, np.uint32))
 
     def tags(self, nan: Mask | None = None) -> Tags:
         """The flags and reasons of the operands together, and NaN where the mask says."""

@@ -108,9 +108,9 @@ def with_special(result: Interval, tag: Tags, special: Special) -> tuple[Interva
 
 def finite_part(a: Interval) -> tuple[Interval, bool]:
     """The intervals with 0 in the place of those that are not finite, and whether there are any."""
-    finite = np.isfinite(a.lo) & np.isfinite(a.hi)
-    if finite.all():
+    if iv.all_finite(a.lo) and (a.hi is a.lo or iv.all_finite(a.hi)):
         return a, False
+    finite = np.isfinite(a.lo) & np.isfinite(a.hi)
     return Interval(np.where(finite, a.lo, 0.0), np.where(finite, a.hi, 0.0)), True
 
 
@@ -140,8 +140,14 @@ def sum_terms(step: Step, terms: Interval, tag: Tags) -> Enclosure:
             return step.enclosed(ordered_sum(step, terms), joined, (joined & UNSURE) == 0)
         joined = unordered(step, joined)
     finite, some = finite_part(terms)
-    exact = Interval(finite.lo.sum(axis=0), finite.hi.sum(axis=0))
-    size = np.maximum(np.abs(finite.lo), np.abs(finite.hi)).sum(axis=0)
+    lo = finite.lo.sum(axis=0)
+    exact = Interval(lo, lo if finite.hi is finite.lo else finite.hi.sum(axis=0))
+    if finite.lo.size and finite.lo.min() >= 0:
+        size = exact.hi
+    elif finite.hi is finite.lo:
+        size = np.abs(finite.lo).sum(axis=0)
+    else:
+        size = np.maximum(np.abs(finite.lo), np.abs(finite.hi)).sum(axis=0)
     result, nan = accumulated(step, Sum(exact, size, count, False))
     joined = np.where(nan, joined | NAN, joined)
     if some:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tlir.backends.reference.windows import spread, window_slices
+from tlir.backends.reference.invocation import Invocation
+from tlir.backends.reference.windows import convolution, spread, window_slices
 from tlir.compare.bounds import intervals as iv
 from tlir.compare.bounds.contraction import Side, both_parts, contracted, reshaped
 from tlir.compare.bounds.elementary import log_add_exp
 from tlir.compare.bounds.enclosure import NAN, UNSURE, Enclosure, Tags
 from tlir.compare.bounds.intervals import F64, Interval
-from tlir.compare.bounds.movement import evaluated
+from tlir.compare.bounds.movement import evaluated, held
 from tlir.compare.bounds.reduction import combined
 from tlir.compare.bounds.step import Step
 from tlir.compare.bounds.sums import Sum, accumulated, accumulator, finite_part
 from tlir.compare.bounds.written import follows, running_sum, unordered
+from tlir.ir.types import NAMED, TensorType
 
 Rule = Callable[[Step], Enclosure]
 
@@ -157,8 +161,19 @@ def _convolution(step: Step) -> Enclosure:
     count = prod(kernel)
     shapes = lhs.tensor.shape, rhs.tensor.shape
 
+    def multiplied(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+        a, b = left[..., 0].view(np.float64), right[:, :, 0].view(np.float64)
+        return np.matmul(a.transpose(1, 2, 0), b.transpose(1, 0, 2)).view(np.uint64)
+
     def product(a: F64, b: F64) -> F64:
-        return evaluated(step, ((a, shapes[0]), (b, shapes[1])), accumulate=None)
+        float64 = NAMED["float64"]
+        given = tuple(
+            held(np.asarray(x, order="C"), shape, float64, "lo") for x, shape in zip((a, b), shapes, strict=True)
+        )
+        node = replace(
+            step.node, attrs={**step.node.attrs, "accumulate": None}, types=(TensorType(step.result.shape, float64),)
+        )
+        return np.asarray(convolution(Invocation(node, given), multiplied), order="C").view(np.float64)
 
     sides = []
     for k in range(2):
