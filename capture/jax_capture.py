@@ -28,6 +28,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import functools
+import gc
 import hashlib
 import importlib
 import importlib.util
@@ -2451,6 +2452,7 @@ class Graph:
         self.problems: list[Problem] = []
         self._within = within
         self._refs: dict[int, int] = {}
+        self._types: dict[int, Type] = {}
         if given is not None:
             self._refs.update(zip(program.inputs, given, strict=True))
         else:
@@ -2477,14 +2479,16 @@ class Graph:
         return self._refs[value]
 
     def _type(self, value: int) -> Type:
-        entry = self.program.values[value]
-        symbols = [(dim, names) for dim in entry.shape if (names := _symbols(dim))]
-        if symbols:
-            raise CaptureError(
-                f"a size is {symbols[0][0]}, of the symbolic dimension {symbols[0][1][0]} that the function closes "
-                "over, and an artifact has fixed sizes: build the function with a number"
-            )
-        return tuple(int(size) for size in entry.shape), dtype_name(entry.dtype)
+        if value not in self._types:
+            entry = self.program.values[value]
+            symbols = [(dim, names) for dim in entry.shape if (names := _symbols(dim))]
+            if symbols:
+                raise CaptureError(
+                    f"a size is {symbols[0][0]}, of the symbolic dimension {symbols[0][1][0]} that the function closes "
+                    "over, and an artifact has fixed sizes: build the function with a number"
+                )
+            self._types[value] = tuple(int(size) for size in entry.shape), dtype_name(entry.dtype)
+        return self._types[value]
 
     def _input(self, value: int, name: str | None) -> int:
         entry = self.program.values[value]
@@ -3029,6 +3033,8 @@ def _only_xla(step: Step, program: Program) -> bool:
     dtypes = [program.values[value].dtype for value in (*step.inputs, *step.outputs)]
     if step.primitive in ("reduce_sum", "reduce_prod") and dtypes[0].kind == "f":
         return True
+    if step.primitive == "integer_pow" and step.equation.params["y"] not in (2, 3):
+        return True
     return step.primitive not in _ANY_DTYPE and not _DECIDED_DTYPES.issuperset(dtypes)
 
 
@@ -3175,13 +3181,32 @@ class _Shared:
         assert self.compiled is not None
         compiled = self.compiled.result()
         if self._given is None:
-            self._given = [jax.device_put(np.zeros(*item)) for item in (*self._results, *self._operands)]
+            self._given = [_on_device(np.zeros(*item)) for item in (*self._results, *self._operands)]
         of_operands, of_results = self._places[branch]
         given, count = list(self._given), len(self._results)
         for at, operand in zip(of_operands, operands, strict=True):
-            given[count + at] = operand
+            given[count + at] = _on_device(operand) if isinstance(operand, np.ndarray) else operand
         results = compiled(np.int32(branch), *given)
         return [results[at] for at in of_results]
+
+
+def _on_device(array: np.ndarray) -> Any:
+    """``jax.device_put`` without what it does for trees and several devices, which takes ten times longer."""
+    from jax._src.lib import xla_client
+
+    device, sharding = _device()
+    return xla_client.batched_device_put(_aval(array.shape, array.dtype), sharding, [array], [device])
+
+
+@functools.lru_cache(4096)
+def _aval(shape: tuple[int, ...], dtype: Any) -> Any:
+    return jax.core.ShapedArray(shape, dtype)
+
+
+@functools.cache
+def _device() -> tuple[Any, Any]:
+    device = jax.devices()[0]
+    return device, jax.sharding.SingleDeviceSharding(device)
 
 
 def _places(known: list[Any], wanted: _Types) -> list[int]:
@@ -3366,7 +3391,7 @@ def export(
     Raises UnsupportedError for primitives that cannot be expressed (all of them at once), and CaptureError for
     arguments and results that cannot. What ``fn`` itself raises while it is traced is passed on.
     """
-    with _captured(fn, args, kwargs, name, trace, compile, sizes) as (artifact, evaluate):
+    with _rare_collections(), _captured(fn, args, kwargs, name, trace, compile, sizes) as (artifact, evaluate):
         (sample,) = artifact["samples"]
         evaluate(functools.partial(_keep, sample))
     return artifact
@@ -3378,7 +3403,7 @@ def write(path: str | os.PathLike[str], fn: Callable[..., Any], /, *args: Any, *
     the values of its outputs and trace."""
     own: dict[str, Any] = {"name": None, "trace": False, "compile": False, "sizes": None}
     own |= {key: options.pop(key) for key in own if key in options}
-    with _captured(fn, args, options, *own.values()) as (artifact, evaluate):
+    with _rare_collections(), _captured(fn, args, options, *own.values()) as (artifact, evaluate):
         _write(artifact, path, evaluate)
     return artifact
 
@@ -3393,6 +3418,19 @@ def _keep(sample: dict[str, Any], what: str, position: int, array: Any) -> None:
         sample[what][position]["tensor"] = tensor(array)
     else:
         sample[what][position] = tensor(array)
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Tracing makes objects by the hundred thousand, which live on: Python need not look through them for garbage
+    every time that there are some hundred more."""
+    thresholds = gc.get_threshold()
+    if thresholds[0]:
+        gc.set_threshold(max(200_000, thresholds[0]), *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @contextlib.contextmanager
@@ -4276,7 +4314,8 @@ def _run(options: argparse.Namespace) -> str:
     args, kwargs = _example_arguments(options.args)
     sizes = dict(map(_size_option, options.size))
     try:
-        with _captured(fn, args, kwargs, options.name, options.trace, options.jit, sizes) as (artifact, evaluate):
+        asked = options.name, options.trace, options.jit, sizes
+        with _rare_collections(), _captured(fn, args, kwargs, *asked) as (artifact, evaluate):
             try:
                 _write(artifact, options.output, evaluate)
             except OSError as error:
