@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lower_graphs import Builder, random_graph
+from lower_graphs import Builder, random_graph, random_tensor
 
+from tlir.backends.interpreter import run_program
 from tlir.ir.graph import Body, Graph, Node, Ref
 from tlir.ir.ops import Accumulate
-from tlir.ir.types import NAMED, TensorType
+from tlir.ir.types import BOOL, NAMED, TensorType
 from tlir.kernel.index import Index, Variable, add, total
 from tlir.kernel.ir import (
     Apply,
@@ -33,10 +34,11 @@ from tlir.kernel.ir import (
     Store,
     Value,
 )
+from tlir.kernel.text import program_text
 from tlir.passes.check.lowering import check_lowering
 from tlir.passes.lower import lower
 
-F32, F16 = NAMED["float32"], NAMED["float16"]
+F32, F16, C64 = NAMED["float32"], NAMED["float16"], NAMED["complex64"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -90,7 +92,8 @@ def changes(known: set[Value], statement: Statement) -> Iterator[tuple[str, list
             if op in ("add", "multiply", "maximum"):
                 yield f"{op} left out", [replace(statement, op="maximum" if op != "maximum" else "minimum")]
             if op == "convert":
-                other = NAMED["float64"] if result.dtype != NAMED["float64"] else F32
+                others = (NAMED["float64"], F32, F16)
+                other = next(one for one in others if one not in (result.dtype, operands[0].dtype))
                 between = Value(10**6, other)
                 yield (
                     "a detour through another format",
@@ -126,29 +129,71 @@ def reversed_along(index: Index, variable: Variable) -> Index:
     return total([(1, index), (-2 * coefficient, Index(((1, variable),)))], coefficient * (variable.extent - 1))
 
 
-def contracted(block: Block) -> Iterator[tuple[str, Block]]:
-    """Each multiply followed by an add of its result made one fma."""
-    products = {s.result: s for s in block.statements if isinstance(s, Apply) and s.op == "multiply"}
+def blocks(block: Block) -> Iterator[tuple[Block, Callable[[Block], Block]]]:
+    """The block and every one inside it, each with a function that puts another one in its place."""
+    yield block, lambda new: new
+    for k, statement in enumerate(block.statements):
+        for field in ("body", "then", "otherwise"):
+            inner = getattr(statement, field, None)
+            if not isinstance(inner, Block):
+                continue
+            for found, put in blocks(inner):
+
+                def within(new: Block, k: int = k, field: str = field, put: Callable[[Block], Block] = put) -> Block:
+                    changed = replace(block.statements[k], **{field: put(new)})  # type: ignore[arg-type]
+                    return replace(block, statements=(*block.statements[:k], changed, *block.statements[k + 1 :]))
+
+                yield found, within
+
+
+def reordered(block: Block) -> Iterator[tuple[str, list[Statement]]]:
+    """Changes of two statements of a block that feed each other: its statements afterwards."""
+    made = {s.result: s for s in block.statements if isinstance(s, Apply)}
+    spare = 10**6
     for k, s in enumerate(block.statements):
-        if isinstance(s, Apply) and s.op == "add" and s.result.dtype.is_float:
-            for position, operand in enumerate(s.operands):
-                if operand in products:
-                    fused = Apply(s.result, "fma", (*products[operand].operands, s.operands[1 - position]))
-                    yield (
-                        "a product contracted",
-                        replace(block, statements=(*block.statements[:k], fused, *block.statements[k + 1 :])),
-                    )
-        if isinstance(s, Loop):
-            for name, inner in contracted(s.body):
-                loop = replace(s, body=inner)
-                yield name, replace(block, statements=(*block.statements[:k], loop, *block.statements[k + 1 :]))
+        if not isinstance(s, Apply):
+            continue
+        before, behind, dtype = list(block.statements[:k]), list(block.statements[k + 1 :]), s.result.dtype
+        for position, operand in enumerate(s.operands):
+            first = made.get(operand)
+            if first is None:
+                continue
+            other = s.operands[1 - position] if len(s.operands) == 2 else None
+            if s.op == "add" and first.op == "multiply" and dtype.is_float:
+                assert other is not None
+                yield "a product contracted", [*before, Apply(s.result, "fma", (*first.operands, other)), *behind]
+            if s.op == "subtract" and first.op == "multiply" and dtype.is_float and position == 0:
+                assert other is not None
+                minus = Value(spare, dtype)
+                fused = Apply(s.result, "fma", (*first.operands, minus))
+                yield "a difference contracted", [*before, Apply(minus, "negate", (other,)), fused, *behind]
+            if s.op == first.op == "add" and not dtype.is_integer and len({*first.operands, other}) == 3:
+                assert other is not None
+                inner = Value(spare, dtype)
+                swapped = [
+                    Apply(inner, "add", (first.operands[0], other)),
+                    replace(s, operands=(inner, first.operands[1])),
+                ]
+                yield "two additions exchanged", [*before, *swapped, *behind]
+            if s.op == first.op == "convert" and dtype == first.operands[0].dtype and narrows(first):
+                kept = Apply(s.result, "convert", first.operands)
+                yield "a rounding left out", [*before, kept, *behind]
+
+
+def narrows(convert: Apply) -> bool:
+    """Whether a conversion may lose something."""
+    source, target = convert.operands[0].dtype, convert.result.dtype
+    return source.is_float and target.is_float and target.bits < source.bits
 
 
 def every_mutant(program: Program) -> Iterator[tuple[str, Program]]:
     for k, step in enumerate(program.steps):
         if isinstance(step, Launch):
             kernel: Kernel = step.kernel
-            for name, block in (*mutants(kernel.body, partial(changes, used(kernel))), *contracted(kernel.body)):
+            found = list(mutants(kernel.body, partial(changes, used(kernel))))
+            for inner, put in blocks(kernel.body):
+                found += [(name, put(replace(inner, statements=tuple(new)))) for name, new in reordered(inner)]
+            for name, block in found:
                 launch = Launch(replace(kernel, body=block), step.arguments)
                 yield name, replace(program, steps=(*program.steps[:k], launch, *program.steps[k + 1 :]))
 
@@ -217,6 +262,100 @@ def convolved() -> Body:
     return builder.body([builder.add("convolution", (x, w), TensorType((1, 3, 4), F32), **attrs)])
 
 
+def complex_sums(order: Accumulate) -> Body:
+    """A product of complex matrices, and what follows it."""
+    builder = Builder(np.random.default_rng(0))
+    x, y = builder.input(TensorType((2, 3), C64)), builder.input(TensorType((3, 2), C64))
+    attrs: dict[str, Any] = dict.fromkeys(("lhs_batching_dimensions", "rhs_batching_dimensions"), ())
+    attrs |= {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (0,), "accumulate": order}
+    result = TensorType((2, 2), C64)
+    product = builder.add("dot_general", (x, y), result, **attrs)
+    size = builder.add("abs", (builder.add("conjugate", (product,), result),), TensorType((2, 2), F32))
+    back = builder.add("complex", (size, builder.add("imag", (product,), TensorType((2, 2), F32))), result)
+    return builder.body([builder.add("multiply", (back, product), result)])
+
+
+def complex_elements() -> Body:
+    builder = Builder(np.random.default_rng(0))
+    type, wide = TensorType((3,), C64), TensorType((3,), NAMED["complex128"])
+    x, y, flag = builder.input(type), builder.input(type), builder.input(TensorType((3,), BOOL))
+    power = builder.add("integer_pow", (x,), type, exponent=3)
+    total = builder.add("subtract", (builder.add("multiply", (power, y), type), x), type)
+    chosen = builder.add("select", (flag, total, y), type)
+    return builder.body([builder.add("add", (builder.add("convert", (chosen,), wide),) * 2, wide), chosen])
+
+
+def mandelbrot() -> Body:
+    """z := z * z + c in an ordered loop."""
+    type = TensorType((3,), C64)
+    step = Builder(np.random.default_rng(0))
+    c, z = step.input(type), step.input(type)
+    region = step.body([step.add("add", (step.add("multiply", (z, z), type), c), type)])
+    builder = Builder(np.random.default_rng(0))
+    start, shift = builder.input(type), builder.input(type)
+    attrs = {"length": 3, "num_consts": 1, "num_carry": 1}
+    builder.nodes.append(Node(2, "scan", (shift, start), attrs, (type,), regions=(region,)))
+    return builder.body([Ref(2)])
+
+
+def running() -> Body:
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType((2, 4), C64)
+    x = builder.input(type)
+    return builder.body([builder.add("cumulative", (x,), type, reducer="add", dimension=1, reverse=True)])
+
+
+def narrow_integers() -> Body:
+    builder = Builder(np.random.default_rng(0))
+    type, wide = TensorType((4,), NAMED["int4"]), TensorType((4,), NAMED["int32"])
+    x, y = builder.input(type), builder.input(type)
+    product = builder.add("multiply", (x, builder.add("divide", (x, y), type)), type)
+    total = builder.add("reduce", (product,), TensorType((), NAMED["int4"]), reducer="add", dimensions=(0,))
+    return builder.body([builder.add("convert", (product,), wide), total])
+
+
+def rounded_on_the_way() -> Body:
+    builder = Builder(np.random.default_rng(0))
+    wide, half = TensorType((4,), F32), TensorType((4,), F16)
+    x = builder.input(wide)
+    back = builder.add("convert", (builder.add("convert", (x,), half),), wide)
+    total = builder.add("add", (builder.add("add", (back, x), wide), builder.add("sqrt", (x,), wide)), wide)
+    return builder.body([total])
+
+
+def branches() -> Body:
+    type = TensorType((3,), F32)
+
+    def region(op: str) -> Body:
+        inner = Builder(np.random.default_rng(0))
+        x, y = inner.input(type), inner.input(type)
+        return inner.body([inner.add("add", (inner.add(op, (x, y), type), y), type)])
+
+    builder = Builder(np.random.default_rng(0))
+    inputs = builder.input(TensorType((), NAMED["int32"])), builder.input(type), builder.input(type)
+    builder.nodes.append(Node(3, "case", inputs, {}, (type,), regions=(region("multiply"), region("subtract"))))
+    return builder.body([Ref(3)])
+
+
+def gathered() -> Body:
+    builder = Builder(np.random.default_rng(0))
+    rows, indices = builder.input(TensorType((5, 2), F32)), builder.input(TensorType((3, 1), NAMED["int32"]))
+    attrs: dict[str, Any] = dict.fromkeys(("operand_batching_dims", "start_indices_batching_dims"), ())
+    attrs |= {"offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1}
+    taken = builder.add("gather", (rows, indices), TensorType((3, 2), F32), slice_sizes=(1, 2), mode="clip", **attrs)
+    return builder.body(
+        [builder.add("subtract", (taken, builder.input(TensorType((3, 2), F32))), TensorType((3, 2), F32))]
+    )
+
+
+def pooled() -> Body:
+    builder = Builder(np.random.default_rng(0))
+    x = builder.input(TensorType((2, 5), F32))
+    attrs: dict[str, Any] = {"window_dimensions": (1, 3), "window_strides": (1, 2), "padding_low": (0, 1)}
+    attrs |= {"padding_high": (0, 1), "base_dilations": (1, 1), "window_dilations": (1, 1), "reducer": "add"}
+    return builder.body([builder.add("reduce_window", (x,), TensorType((2, 3), F32), **attrs)])
+
+
 GRAPHS = {
     "softmax": normalised(),
     "product": dense(Accumulate(F32)),
@@ -227,6 +366,17 @@ GRAPHS = {
     "sum in pairs": summed(Accumulate(order="pairwise")),
     "sum in blocks": summed(Accumulate(order="blocked", block=4)),
     "convolution": convolved(),
+    "complex product": complex_sums(Accumulate()),
+    "complex product in double length": complex_sums(Accumulate(NAMED["complex128"])),
+    "complex product in blocks": complex_sums(Accumulate(order="blocked", block=2)),
+    "complex elements": complex_elements(),
+    "complex recurrence": mandelbrot(),
+    "complex running total": running(),
+    "integers below a byte": narrow_integers(),
+    "rounding on the way": rounded_on_the_way(),
+    "branches": branches(),
+    "rows that data chooses": gathered(),
+    "windows": pooled(),
 }
 
 
@@ -238,9 +388,45 @@ def test_every_mutant_is_caught(name: str) -> None:
     caught: dict[str, int] = {}
     for change, mutant in every_mutant(program):
         check = check_lowering(Graph(body), mutant)
-        assert check.status == "failed", f"{change} in {mutant.steps}"
+        assert check.status == "failed", f"{change} in {program_text(mutant)}"
         caught[change] = caught.get(change, 0) + 1
     assert sum(caught.values()) >= 5
+
+
+CHANGES = {
+    *("two additions exchanged", "a product contracted", "a difference contracted", "a rounding left out"),
+    *("a load one further", "a load one before", "a load in the opposite order", "a store one further"),
+    *("operands of add exchanged", "operands of multiply exchanged", "operands of subtract exchanged"),
+    *(
+        "add left out",
+        "multiply left out",
+        "a detour through another format",
+        "a loop one shorter",
+        "a bit of a literal",
+    ),
+}
+"""Changes that have to occur among the mutants of the graphs above."""
+
+
+def test_the_graphs_have_mutants_of_every_kind() -> None:
+    found = {change for body in GRAPHS.values() for change, _ in every_mutant(lower(body))}
+    assert found >= CHANGES
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_mutants_of_random_graphs_are_caught_unless_they_compute_the_same(seed: int) -> None:
+    body, _ = random_graph(seed, 7)
+    program = lower(body)
+    found = [mutant for change, mutant in every_mutant(program) if change in CHANGES]
+    random = np.random.default_rng(seed)
+    for k in random.permutation(len(found))[:10]:
+        if check_lowering(Graph(body), found[k]).status == "failed":
+            continue
+        for _ in range(3):
+            inputs = [random_tensor(random, type) for type in body.input_types]
+            with np.errstate(all="ignore"):
+                right, mutated = (run_program(one, body, inputs) for one in (program, found[k]))
+            assert all(a.same_words(b) for a, b in zip(right, mutated, strict=True)), program_text(found[k])
 
 
 def test_a_finding_names_the_output_the_place_and_both_expressions() -> None:

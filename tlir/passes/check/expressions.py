@@ -26,6 +26,12 @@ Ids = NDArray[np.int64]
 
 Key = tuple[Any, ...]
 
+SALTS = (0, 1, 2, 3, 4)
+"""Choices of data that are tried where it decides."""
+
+ZEROS_AND_ONES = (3, 4)
+"""Those in which every integer is 0 or 1, so that the first regions of a case are taken."""
+
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "EQ": operator.eq,
     "NE": operator.ne,
@@ -196,7 +202,7 @@ class Expressions:
                 if value is not None:
                     return _signed(dtype, value & ((1 << dtype.bits) - 1))
         random = Random(expression * 1000003 + self.salt)
-        if dtype.is_bool:
+        if dtype.is_bool or self.salt in ZEROS_AND_ONES:
             return random.randrange(2)
         # mostly small, so that it lies in what it may be an index of
         return random.randrange(0 if dtype.kind == "uint" else -1, 1 << min(dtype.bits - 1, 3))
