@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from cuda_forms import inputs_of, reduction
 from cuda_standin import Module, OutOfMemoryError, install, without_machine_code
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from tlir.backends.cuda import device, kept, nvrtc
 from tlir.backends.reference import evaluate
 from tlir.errors import UnsupportedError
 from tlir.ir.graph import Body, Graph
+from tlir.ir.ops import Accumulate
 from tlir.ir.types import NAMED, TensorType
 
 FOUND = device.cupy
@@ -99,6 +101,15 @@ def test_tiles_and_what_follows_them() -> None:
     (expected,), (result,) = evaluate(body, inputs), device.evaluate(body, inputs)
     assert expected.same_words(result)
     assert device.executable(body).statistics.kernels == 1
+
+
+@pytest.mark.usefixtures("gpu")
+def test_rows_that_are_several_launches() -> None:
+    body = reduction("float32", (3, 20000), (1,), "add", Accumulate(order="blocked", block=64))
+    inputs = inputs_of(body)
+    (expected,), (result,) = evaluate(body, inputs), device.evaluate(body, inputs)
+    assert expected.same_words(result)
+    assert device.executable(body).statistics.kernels == 1, "one kernel of the program"
 
 
 @pytest.mark.usefixtures("gpu")

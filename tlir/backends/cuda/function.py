@@ -17,6 +17,9 @@ BLOCK = 256
 SHARED_BYTES = 48 << 10
 """Shared memory that every GPU gives a block without being asked."""
 
+SCRATCH_BYTES = 256 << 20
+"""Scratch memory that a launch takes at most, if one block needs no more: it has fewer blocks instead."""
+
 THREAD = (
     "  const uint64_t thread = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;",
     "  const uint64_t threads = (uint64_t)gridDim.x * blockDim.x;",
@@ -41,8 +44,9 @@ class Source:
     barriers: bool
 
     def blocks(self, most: int) -> int:
-        """The blocks of a grid of at most ``most``."""
-        return min(-(-self.total // self.unit), most)
+        """The blocks of a grid of at most ``most``, whose scratch memory is not too much."""
+        fitting = SCRATCH_BYTES // (self.scratch * self.unit) if self.scratch else most
+        return max(1, min(-(-self.total // self.unit), most, fitting))
 
     def scratch_bytes(self, blocks: int) -> int:
         return self.scratch * self.unit * blocks
