@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
 from tlir.schema import write
 
+ROOT = Path(__file__).resolve().parents[2]
 TYPE = TensorType((4,), NAMED["float32"])
 
 
@@ -94,3 +96,42 @@ def test_without_a_trace(tlir: Any, save: Any) -> None:
     refused = tlir("locate", save("bare.json", bare))
     assert refused.exit_code == 2
     assert "trace=True" in refused.stderr
+
+
+def test_reports_of_a_comparison_hold_the_suspect(tlir: Any) -> None:
+    """As JSON and as JUnit: where the difference starts, with its element, operands and both differences."""
+    path = str(ROOT / "examples" / "artifacts" / "low_precision_sum.json")
+    (file,) = json.loads(tlir("compare", "--tolerance", "auto", "--json", path).stdout)["files"]
+    (located,) = file["located"]
+    suspect = located["suspect"]
+    assert suspect["label"] == "9 reduce"
+    assert suspect["local"]["source"]["line"] == 252
+    assert suspect["local"]["worst"][0]["index"] == [0]
+    assert suspect["local"]["verdict"] == "bug"
+    assert suspect["propagated"]["max_ulps"]["ulps"] > 1000
+    assert located["operands"][0]["name"] == "%8 exponential"
+    assert located["ledger"] == []
+    shown = tlir("compare", "--tolerance", "auto", "--format", "junit", path).stdout
+    assert 'name="node 9 reduce"' in shown
+    assert "its recorded operands give 1.36819" in shown
+    # nothing is looked into where everything passes by another rule
+    (passed,) = json.loads(tlir("compare", "--tolerance", "1", "--json", path).stdout)["files"]
+    assert "located" not in passed
+
+
+def test_a_suspect_fails_though_the_outputs_pass(tlir: Any, save: Any) -> None:
+    """A wrong number whose sign is right: only the trace shows it."""
+    nodes = (
+        Node(0, "input", (), {}, (TensorType((), NAMED["float32"]),)),
+        Node(1, "negate", (Ref(0),), {}, (TensorType((), NAMED["float32"]),)),
+        Node(2, "sign", (Ref(1),), {}, (TensorType((), NAMED["float32"]),)),
+    )
+    given, wrong, output = (Tensor.from_numpy(np.array(x, np.float32)) for x in (1.5, -1.25, -1.0))
+    sample = Sample((given,), (output,), {Ref(1): wrong, Ref(2): output})
+    body = Body(nodes, (0,), (Ref(2),))
+    path = save("hidden.json", Graph(body, samples=(sample,), producer=Producer("torch", "2.13.0")))
+    assert tlir("compare", path).exit_code == 0
+    done = tlir("compare", "--tolerance", "auto", path)
+    assert done.exit_code == 1
+    assert "suspect: node 1 negate" in done.stdout
+    assert "the outputs are permitted, but a recorded value on the way to them is not" in done.stdout

@@ -73,8 +73,7 @@ def command(
     Exit code: 0 if all pass; otherwise the first of 70, 3 (not a valid artifact), 4 (not possible here) and 1
     (something differs) that any file gives.
     """
-    from tlir.api import load
-    from tlir.cli.compare_pair import Chosen, chosen_pairs, compare_pair, show_pair
+    from tlir.cli.compare_pair import Chosen, Pairs, show_pair
     from tlir.cli.compare_report import Details
     from tlir.cli.console import Output
     from tlir.cli.paths import artifacts
@@ -88,7 +87,7 @@ def command(
     files = artifacts(paths)
     output = Output()
     chosen = Chosen(tolerance, rtol, ulps, words, nan_payload, policy, accuracy)
-    pairs = chosen_pairs(files, paths, against)
+    pairs = Pairs(files, paths, against)
     if against is not None:
         files = []
     files += list(pairs)
@@ -98,8 +97,8 @@ def command(
 
     def examine(file: str) -> CompareReport:
         if file in pairs:
-            return details.look(file, load(pairs[file][0]).ir, compare_pair(*pairs[file], chosen))
-        graph = load(file).ir
+            return details.look(file, pairs.first(file), pairs.compare(file, chosen))
+        graph = pairs.load(file)
         progress.expect(len(graph.nodes) * len(graph.samples))
 
         def evaluate(graph: Any, inputs: Any) -> Sequence[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tlir.compare import CompareReport
     from tlir.compare.against import Pair
     from tlir.compare.rule import Rule
+    from tlir.ir.graph import Graph
 
 NODES = 12
 """So many nodes are listed, those that add most first."""
@@ -46,45 +47,62 @@ class Chosen:
         )
 
 
-def chosen_pairs(files: Sequence[str], paths: Sequence[str], against: str | None) -> dict[str, tuple[str, str]]:
+class Pairs:
     """The pairs of artifacts that are compared with each other, by what they are called in the report: each file with
     that of ``--against``, or the two files that are given if they are of the same graph."""
-    from tlir.api import load
-    from tlir.cli.paths import existing
-    from tlir.compare.twins import twins
-    from tlir.errors import TlirError
 
-    if against is not None:
-        other = existing(against)
-        return {_title(file, other): (file, other) for file in files}
-    if len(files) != 2 or list(files) != list(paths):
-        return {}
-    first, second = files
-    try:
-        twins(load(first).ir, load(second).ir)
-    except (TlirError, OSError, MemoryError, RecursionError):
-        return {}  # what is wrong with an artifact is told when it is examined by itself
-    return {_title(first, second): (first, second)}
+    def __init__(self, files: Sequence[str], paths: Sequence[str], against: str | None) -> None:
+        from tlir.cli.paths import existing
 
+        self._loaded: dict[str, Graph] = {}
+        self._pairs: dict[str, tuple[str, str]] = {}
+        if against is not None:
+            other = existing(against)
+            self._pairs = {f"{file} against {other}": (file, other) for file in files}
+            self._loaded[other] = self.load(other)
+        elif len(files) == 2 and list(files) == list(paths) and self._of_one_graph(*files):
+            self._pairs = {f"{files[0]} against {files[1]}": (files[0], files[1])}
 
-def _title(first: str, second: str) -> str:
-    return f"{first} against {second}"
+    def _of_one_graph(self, first: str, second: str) -> bool:
+        from tlir.compare.twins import twins
 
+        try:
+            loaded = {file: self.load(file) for file in (first, second)}
+            twins(loaded[first], loaded[second])
+        except Exception:  # what is wrong with an artifact is told when it is examined by itself
+            return False
+        self._loaded |= loaded
+        return True
 
-def compare_pair(first: str, second: str, chosen: Chosen) -> CompareReport:
-    """The report of two artifacts against each other."""
-    from tlir.api import load
-    from tlir.compare.against import compare_against
+    def load(self, file: str) -> Graph:
+        """A graph, read once if it belongs to a pair."""
+        from tlir.api import load
 
-    a, b = load(first).ir, load(second).ir
-    return compare_against(
-        a,
-        b,
-        rule=chosen.rule(a.tolerance),
-        policy=chosen.policy or "frontend",
-        table=chosen.table,
-        names=(first, second),
-    )
+        return self._loaded[file] if file in self._loaded else load(file).ir
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._pairs
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pairs)
+
+    def first(self, name: str) -> Graph:
+        """The first artifact's graph of a pair."""
+        return self.load(self._pairs[name][0])
+
+    def compare(self, name: str, chosen: Chosen) -> CompareReport:
+        """The report of a pair."""
+        from tlir.compare.against import compare_against
+
+        a, b = map(self.load, self._pairs[name])
+        return compare_against(
+            a,
+            b,
+            rule=chosen.rule(a.tolerance),
+            policy=chosen.policy or "frontend",
+            table=chosen.table,
+            names=self._pairs[name],
+        )
 
 
 def show_pair(output: Output, pair: Pair) -> None:
