@@ -1,4 +1,5 @@
-"""Every case, and every operation in every dtype, on the compiled devices: the words of the cases and the reference.
+"""Every case, every operation in every dtype, golden artifacts and random graphs on the compiled devices: the words of
+the cases and of the reference.
 
 The cpu device runs them on one thread and on two, the host build of the CUDA source with the threads of a block in
 either order. Nodes of many cases make one graph, and several graphs are built together.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import cases_data
@@ -17,6 +19,7 @@ import cases_reductions
 import numpy as np
 import pytest
 from conformance import Case, tensor_type, to_tensor, words_of
+from lower_graphs import random_graph
 from programs import Program, programs
 
 from tlir.backends.cpu import device
@@ -30,7 +33,9 @@ from tlir.ir.ops import OPERATIONS
 from tlir.ir.tensor import Tensor
 from tlir.kernel.ir import Alias, Fallback, Launch
 from tlir.passes.lower import REASONS, lower
+from tlir.schema import read
 
+GOLDEN = sorted((Path(__file__).resolve().parents[1] / "golden").glob("*/*.json"))
 CASES = [case for module in (cases_data, cases_floats, cases_integers, cases_reductions) for case in module.CASES]
 
 NO_WORK = {"input", "constant"}
@@ -132,6 +137,35 @@ def test_the_cpu_device_on_one_thread_and_on_two(number: int, monkeypatch: pytes
             compare(program, executable.run(program.inputs))
         # every kernel was compiled
         assert {number for number, _ in executable.statistics.reference} == fallbacks(program), program.name
+
+
+def on_one_thread_and_on_two(body: Body, inputs: list[Tensor], monkeypatch: pytest.MonkeyPatch) -> device.Executable:
+    executable = device.Executable(body)
+    with np.errstate(all="ignore"):
+        expected = evaluate(body, inputs)
+    for count in ("1", "2"):
+        monkeypatch.setenv("TLIR_THREADS", count)
+        results = executable.run(inputs)
+        assert [a.same_words(b) for a, b in zip(expected, results, strict=True)] == [True] * len(expected)
+    return executable
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_golden_artifacts_on_the_cpu_device(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite")
+    monkeypatch.setattr(device, "SPLIT_FROM", 0)
+    for path in GOLDEN[part::6]:
+        graph = read(path)
+        for sample in graph.samples:
+            executable = on_one_thread_and_on_two(graph.body, list(sample.inputs), monkeypatch)
+            assert executable.statistics.reference == [], path.stem
+
+
+@pytest.mark.parametrize("seed", range(3000, 3030))
+def test_random_graphs_on_the_cpu_device(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite")
+    monkeypatch.setattr(device, "SPLIT_FROM", 0)
+    on_one_thread_and_on_two(*random_graph(seed, 10), monkeypatch)
 
 
 @pytest.mark.parametrize("number", range(NUMBER_OF_BATCHES))
