@@ -92,6 +92,11 @@ def _wider(op: str, dtype: DType) -> list[Any]:
 
 
 class CudaAddresses(Addresses):
+    def store(self, start: Any, dtype: DType, offset: Offset, item: Item, mask: Any = None) -> None:
+        # a word that is made here is forgotten at the end of the block that it is made in
+        self.lanes.limbs(item)
+        super().store(start, dtype, offset, item, mask)
+
     def _divided(self, atom: Quotient | Remainder) -> Offset:
         b, x = self.builder, self.offset(atom.dividend).scalar
         shift = max(0, -(atom.dividend.least // atom.divisor))
