@@ -340,7 +340,7 @@ def _nodes(k: int, graph: Graph, report: CompareReport, location: Location | Non
     differences: Mapping[int, NodeDifference] = {d.ref.node: d for d in reversed(location.nodes)} if location else {}
     outputs = {graph.body.outputs[found.position].node: found for found in reversed(report.outputs)}
     classes = _classes(graph, report, location)
-    heads = [">node", "operation", "type", "name", "result"]
+    heads = [">node", "result", "operation", "type", "name"]
     heads += [">own ulps", ">permitted", ">ulps from inputs"] if location else [">ulps"]
     yield f'<h3>Nodes</h3><div class="nodes scroll"><table class="sortable">{_head([*heads, "source"])}<tbody>'
     suspect = location.suspect.ref.node if location is not None and location.suspect is not None else None
@@ -360,7 +360,7 @@ def _node_row(
 ) -> str:
     operands = ", ".join(str(ref) for ref in node.inputs)
     call = f"{node.op}({operands})" if operands else node.op
-    cells = [_number(node.id, f"{node.id}"), _cell(call, ""), _cell(type_text(node), ""), _cell(node.name or "", "")]
+    told = [_cell(call, ""), _cell(type_text(node), ""), _cell(node.name or "", "")]
     nothing = '<td class="r" data-v="-1"></td>'
     judged = difference.local if difference is not None else None if location is not None else output
     if judged is None:
@@ -369,7 +369,8 @@ def _node_row(
         verdict, rank = judged.verdict, VERDICTS.index(judged.verdict)
     else:
         verdict, rank = ("passed", 0) if judged.ok else ("failed", len(VERDICTS))
-    cells.append(f'<td class="e-{classes.get(node.id, "none")}" data-v="{rank}">{xml(verdict)}</td>')
+    result = f'<td class="e-{classes.get(node.id, "none")}" data-v="{rank}">{xml(verdict)}</td>'
+    cells = [_number(node.id, f"{node.id}"), result, *told]
     if location is not None:
         cells.append(_number(difference.local.ulps) if difference else nothing)
         cells.append(_number(difference.local.justified) if difference else nothing)
