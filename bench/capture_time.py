@@ -193,11 +193,7 @@ def _one(frontend: str, program: str, way: str) -> list[float]:
     else:
         import torch
 
-        def run() -> None:
-            with torch.no_grad():
-                fn(*arguments)
-
-        work = run if way == "op by op" else lambda: torch.export.export(fn, arguments)
+        work = lambda: torch.export.export(fn, arguments)  # noqa: E731
     times = []
     for _ in range(1 + AGAIN * (way not in WAYS[:2])):
         wall, processor = time.perf_counter(), time.process_time()
@@ -255,13 +251,14 @@ def main() -> None:
         for program in PROGRAMS[frontend]:
             if options.program in (None, program):
                 lines += measured(frontend, program, WAYS, range(2), options.passes)
-        lines += ["", "| program | | first: wall s | to op by op | processor s | to op by op "]
-        lines[-1] += "| again: wall s | to op by op | processor s | to op by op |"
-        lines.append("|---|---|" + 8 * "---:|")
-        for program in TRACED if frontend == "jax" else PROGRAMS["torch"]:
-            if options.program in (None, program):
-                ways = ("op by op", "capture with a trace", "capture to a file with a trace")
-                lines += measured(frontend, program, ways, range(4), options.passes)
+        if frontend == "jax":  # that of PyTorch is in torch_tracing.py
+            lines += ["", "| program | | first: wall s | to op by op | processor s | to op by op "]
+            lines[-1] += "| again: wall s | to op by op | processor s | to op by op |"
+            lines.append("|---|---|" + 8 * "---:|")
+            for program in TRACED:
+                if options.program in (None, program):
+                    ways = ("op by op", "capture with a trace", "capture to a file with a trace")
+                    lines += measured(frontend, program, ways, range(4), options.passes)
         lines.append("")
     text = "\n".join(lines)
     print(text)

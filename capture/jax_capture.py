@@ -10,6 +10,8 @@ or, from Python,
     artifact = jax_capture.export(predict, params, x)
     jax_capture.save(artifact, "predict.json")
 
+or at once with ``jax_capture.write("predict.json", predict, params, x)``, which needs less memory for large values.
+
 The function is traced with ``jax.make_jaxpr``; wrappers (``jit``, ``checkpoint``, custom derivative rules, …) are
 inlined; every primitive becomes the operations that mean the same, looked up in ``RULES``. What has no rule is
 collected and raised together as one ``UnsupportedError``. Outputs are recorded by evaluating each equation by itself,
