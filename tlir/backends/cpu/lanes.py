@@ -11,6 +11,7 @@ from tlir.floatlib.soft.machine import Predicate, Real, Word
 
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
+BYTE = ir.IntType(8).as_pointer()
 _NAMES = {"float": "f32", "double": "f64", "half": "f16"}
 
 
@@ -155,6 +156,12 @@ def masked_store(builder: ir.IRBuilder, values: Any, place: Any, mask: Any) -> N
     """Writes the lanes where the mask holds to consecutive elements."""
     size = ir.Constant(I32, element_bytes(values.type.element))
     _call(builder, f"llvm.masked.store.{mangled(values.type)}.p0", ir.VoidType(), [values, place, size, mask])
+
+
+def prefetch(builder: ir.IRBuilder, place: Any, writes: bool) -> None:
+    """Asks for the cache line of an address (i8*), which need not be one that can be read."""
+    arguments = [place, *(ir.Constant(I32, value) for value in (int(writes), 2, 1))]
+    _call(builder, "llvm.prefetch.p0", ir.VoidType(), arguments)
 
 
 def _call(builder: ir.IRBuilder, name: str, result: Any, arguments: list[Any]) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu import scalars, strips
-from tlir.backends.cpu.lanes import I1, I32, I64, broadcast, intrinsic, splat
+from tlir.backends.cpu.lanes import BYTE, I1, I64, broadcast, prefetch, splat
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
@@ -39,8 +39,6 @@ from tlir.kernel.ir import (
     Value,
 )
 
-BYTE = ir.IntType(8).as_pointer()
-
 MOVES = frozenset(("select", "negate", "abs", "copysign", "bitcast_convert", "convert"))
 """Operations whose result may be a NaN with bits of an operand's (``convert``: between equal dtypes)."""
 
@@ -56,9 +54,7 @@ class Emitter:
         self.items: dict[int, Item] = {}
         self.addresses = self._addresses()
         self.mask: Any = None
-        self.squares: dict[int, Any] = {}
-        self.square: tuple[Variable, Any] | None = None
-        self.square_of: tuple[Variable, Any] | None = None
+        self.squares: strips.Squares | None = None
         self.uniform: set[int] = set()
         self.canonical: set[int] = set()
         self._classify(nest.kernel.body)
@@ -194,9 +190,8 @@ class Emitter:
         return self.starts[buffer], offset
 
     def _load(self, statement: Load) -> None:
-        square = self.squares.get(id(statement))
-        if square is not None:
-            words = self.builder.load(self._row(square, self._square_step()))
+        if self.squares is not None and id(statement) in self.squares.groups:
+            words = self.squares.words(statement)
             dtype = statement.buffer.dtype
             if dtype.is_bool:
                 words = self.builder.trunc(words, self.wide.type(I1))
@@ -259,12 +254,10 @@ class Emitter:
         self.items[result.number] = emit(lanes, *operands)
 
     def _store(self, statement: Store) -> None:
-        square = self.squares.get(id(statement))
-        if square is not None:
+        if self.squares is not None and id(statement) in self.squares.stores:
             (words,) = self.wide.limbs(self.item(statement.value))
             kind = self.wide.type(word_type(statement.buffer.dtype))
-            words = self.builder.zext(words, kind) if statement.buffer.dtype.is_bool else words
-            self.builder.store(words, self._row(square, self._square_step()))
+            self.squares.put(statement, self.builder.zext(words, kind) if statement.buffer.dtype.is_bool else words)
             return
         start, offset = self._place(statement.buffer, statement.offset)
         item = self.item(statement.value)
@@ -358,21 +351,17 @@ class Emitter:
             return self._repeat(variable, ir.Constant(I64, 0), variable.extent, body, parameters, starts)
         b, lanes = self.builder, self.nest.lanes
         whole = variable.extent // lanes
-        crossing: tuple[Load | Store, ...] = (*strip.loads, *strip.stores)
-        squares = {id(statement): self._square(statement.buffer) for statement in crossing}
+        squares = strips.Squares(strip, self.nest, self.addresses, self.starts, variable)
         counter = Variable(-1, whole)
         with self._steps(counter, ir.Constant(I64, 0), whole, starts) as (carried, loop):
             first = b.mul(self.addresses.counters[counter], ir.Constant(I64, lanes))
-            self.addresses.counters[variable] = first
-            self.square_of = (variable, first)
-            for load in strip.loads:
-                self._turn_in(load, squares[id(load)])
-            outer, self.squares, self.square = (self.squares, self.square), squares, (variable, first)
+            self.addresses.counters[variable] = squares.first = first
+            squares.turn_in()
+            outer, self.squares = self.squares, squares
             ends = self._repeat(variable, first, lanes, body, parameters, carried)
-            self.squares, self.square = outer
+            self.squares = outer
             self.addresses.counters[variable] = first
-            for store in strip.stores:
-                self._turn_out(store, squares[id(store)])
+            squares.turn_out()
             loop.ends = ends
         rest = variable.extent - whole * lanes
         if rest:
@@ -425,67 +414,14 @@ class Emitter:
         b.cbranch(b.icmp_unsigned("<", following, ir.Constant(I64, count)), head, after)
         b.position_at_end(after)
 
-    # ---- turned squares ---------------------------------------------------------------------------------------------
-
-    def _square(self, buffer: Buffer) -> Any:
-        """A buffer for as many steps as there are lanes."""
-        kind = ir.ArrayType(ir.VectorType(word_type(buffer.dtype), self.nest.lanes), self.nest.lanes)
-        with self.builder.goto_entry_block():
-            place = self.builder.alloca(kind)
-            place.align = 64
-        return place
-
-    def _square_step(self) -> Any:
-        """Which step of the square is being emitted."""
-        assert self.square is not None
-        variable, first = self.square
-        return self.builder.sub(self.addresses.counters[variable], first)
-
-    def _row(self, square: Any, step: Any) -> Any:
-        return self.builder.gep(square, [ir.Constant(I64, 0), step], inbounds=True)
-
-    def _rows(self, statement: Load | Store) -> list[Any]:
-        """Where each lane's elements of the square are in the statement's buffer."""
-        b, lanes = self.builder, self.nest.lanes
-        offset = self.addresses.offset(statement.offset)
-        kind = ir.VectorType(word_type(statement.buffer.dtype), lanes).as_pointer()
-        places = []
-        for lane in range(lanes):
-            start = b.add(offset.scalar, ir.Constant(I64, lane * offset.stride))
-            places.append(b.bitcast(b.gep(self.starts[statement.buffer], [start]), kind))
-        return places
-
-    def _turn_in(self, load: Load, square: Any) -> None:
-        b, size = self.builder, word_type(load.buffer.dtype).width // 8
-        places = self._rows(load)
-        ahead = strips.ahead(load, self.nest)
-        if ahead:
-            # as many bytes as these rows have, but in the order of memory
-            assert self.square_of is not None
-            _, first = self.square_of
-            start = b.gep(b.bitcast(places[0], BYTE), [b.mul(first, ir.Constant(I64, (self.nest.lanes - 1) * size))])
-            for k in range(self.nest.lanes):
-                self._prefetch(b.gep(start, [ir.Constant(I64, ahead + k * self.nest.lanes * size)]))
-        rows = [b.load(place, align=size) for place in places]
-        for step, words in enumerate(strips.turned(b, rows)):
-            b.store(words, self._row(square, ir.Constant(I64, step)))
+    # ---- memory -----------------------------------------------------------------------------------------------------
 
     def ask(self, start: Any, index: Index, writes: bool) -> None:
         """Asks memory for a block of lanes that lie side by side, from an offset on."""
         b, size = self.builder, start.type.pointee.width // 8
         place = b.bitcast(b.gep(start, [self.addresses.offset(index).scalar]), BYTE)
         for byte in range(0, self.nest.lanes * size, 64):
-            self._prefetch(b.gep(place, [ir.Constant(I64, byte)]), writes)
-
-    def _prefetch(self, place: Any, writes: bool = False) -> None:
-        arguments = [place, *(ir.Constant(I32, value) for value in (int(writes), 2, 1))]
-        intrinsic(self.builder, "llvm.prefetch", ir.VoidType(), arguments, [place.type])
-
-    def _turn_out(self, store: Store, square: Any) -> None:
-        b, size = self.builder, word_type(store.buffer.dtype).width // 8
-        columns = [b.load(self._row(square, ir.Constant(I64, step))) for step in range(self.nest.lanes)]
-        for words, place in zip(strips.turned(b, columns), self._rows(store), strict=True):
-            b.store(words, place, align=size)
+            prefetch(b, b.gep(place, [ir.Constant(I64, byte)]), writes)
 
     def _any(self, mask: Any) -> Any:
         if self.nest.lanes == 1 or not isinstance(mask.type, ir.VectorType):

@@ -12,21 +12,34 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I32
+from tlir.backends.cpu.lanes import BYTE, I32, I64, prefetch
+from tlir.backends.cpu.memory import Addresses
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import word_type
 from tlir.kernel.index import Index, Variable
-from tlir.kernel.ir import Block, Load, Store
+from tlir.kernel.ir import Block, Buffer, Load, Store
 
-PREFETCHED, LONGEST_PREFETCHED = 1 << 11, 1 << 15
+PREFETCHED, LONGEST_PREFETCHED = 1 << 12, 1 << 15
 """Bytes that memory is asked for ahead; and the longest block of lanes for which it is."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Loads that share squares: of ``width`` elements for each step, a load reads the one that ``shifts`` says.
+    ``offset`` is that of the first."""
+
+    buffer: Buffer
+    offset: Index
+    width: int
+    shifts: dict[int, int]
+    """By the identity of the load."""
 
 
 @dataclass(frozen=True)
 class Strip:
     """The loads and stores of a loop's body that go through turned squares."""
 
-    loads: tuple[Load, ...]
+    loads: tuple[Group, ...]
     stores: tuple[Store, ...]
 
 
@@ -34,35 +47,132 @@ def find(nest: Nest, body: Block, variable: Variable) -> Strip | None:
     """What to turn in a loop over ``variable``; None where nothing gains by it."""
     if nest.lane is None or nest.lanes not in (8, 16) or variable.extent < nest.lanes:
         return None
-    loads, stores = [], []
-    for statement in body.statements:
-        if not isinstance(statement, Load | Store) or not _crosses(nest, statement, variable):
-            continue
-        if isinstance(statement, Store):
-            stores.append(statement)
-        elif not statement.guard and statement.buffer.role == "input":
-            loads.append(statement)
-    return Strip(tuple(loads), tuple(stores)) if loads or stores else None
+    crossing = [s for s in body.statements if isinstance(s, Load | Store) and _crosses(nest, s)]
+    stores = tuple(s for s in crossing if isinstance(s, Store) and s.offset.coefficient(variable) == 1)
+    loads = [s for s in crossing if isinstance(s, Load) and not s.guard and s.buffer.role == "input"]
+    groups = _groups(loads, variable)
+    if not groups and not stores:
+        return None
+    return Strip(groups, stores)
 
 
-def ahead(load: Load, nest: Nest) -> int:
-    """How many bytes ahead of the rows of a square to ask for: those of a later block of lanes, where its rows follow
-    on these ones and are so short that the processor does not see that each is read in order; 0 where it does."""
-    assert nest.lane is not None
-    step = load.offset.coefficient(nest.lane) * nest.lanes * word_type(load.buffer.dtype).width // 8
-    return 0 if not 0 < step <= LONGEST_PREFETCHED else -(-PREFETCHED // step) * step
+def _groups(loads: list[Load], variable: Variable) -> tuple[Group, ...]:
+    """Each load of one element a step; and of more those that read all of them between them."""
+    found = [Group(s.buffer, s.offset, 1, {id(s): 0}) for s in loads if s.offset.coefficient(variable) == 1]
+    for width in (2, 4):
+        together: dict[tuple[Buffer, Any], list[Load]] = {}
+        for load in loads:
+            if load.offset.coefficient(variable) == width:
+                together.setdefault((load.buffer, load.offset.terms), []).append(load)
+        for same in together.values():
+            first = min(same, key=lambda s: s.offset.constant).offset
+            shifts = {id(s): s.offset.constant - first.constant for s in same}
+            if set(shifts.values()) == set(range(width)):
+                found.append(Group(same[0].buffer, first, width, shifts))
+    return tuple(found)
 
 
-def _crosses(nest: Nest, statement: Load | Store, variable: Variable) -> bool:
+def _crosses(nest: Nest, statement: Load | Store) -> bool:
     offset, lane = statement.offset, nest.lane
     assert lane is not None
     if statement.buffer.role == "local" or statement.buffer.dtype.limbs > 1:
         return False
-    return offset.coefficient(variable) == 1 and offset.coefficient(lane) not in (0, 1) and _plain(offset)
+    return offset.coefficient(lane) not in (0, 1) and all(isinstance(atom, Variable) for _, atom in offset.terms)
 
 
-def _plain(offset: Index) -> bool:
-    return all(isinstance(atom, Variable) for _, atom in offset.terms)
+class Squares:
+    """The squares of the steps from ``first`` on of one loop."""
+
+    def __init__(
+        self, strip: Strip, nest: Nest, addresses: Addresses, starts: dict[Buffer, Any], variable: Variable
+    ) -> None:
+        self.strip = strip
+        self.lanes = nest.lanes
+        self.nest = nest
+        self.addresses = addresses
+        self.builder = addresses.builder
+        self.starts = starts
+        self.variable = variable
+        self.first: Any = None
+        self.places = [self._memory(group.buffer, group.width) for group in strip.loads]
+        self.groups = {key: k for k, group in enumerate(strip.loads) for key in group.shifts}
+        self.stores = {id(s): self._memory(s.buffer, 1) for s in strip.stores}
+
+    def _memory(self, buffer: Buffer, width: int) -> Any:
+        """A place for ``width`` vectors for each of as many steps as there are lanes."""
+        kind = ir.ArrayType(ir.VectorType(word_type(buffer.dtype), self.lanes), self.lanes * width)
+        with self.builder.goto_entry_block():
+            place = self.builder.alloca(kind)
+            place.align = 64
+        return place
+
+    def _column(self, place: Any, number: Any) -> Any:
+        return self.builder.gep(place, [ir.Constant(I64, 0), number], inbounds=True)
+
+    def _now(self) -> Any:
+        return self.builder.sub(self.addresses.counters[self.variable], self.first)
+
+    def _rows(self, buffer: Buffer, index: Index) -> list[Any]:
+        """Where each lane's elements of the first square are."""
+        b = self.builder
+        offset = self.addresses.offset(index)
+        starts = [b.add(offset.scalar, ir.Constant(I64, lane * offset.stride)) for lane in range(self.lanes)]
+        return [b.gep(self.starts[buffer], [start]) for start in starts]
+
+    def turn_in(self) -> None:
+        """Reads the squares, at the loop's first step of them."""
+        b = self.builder
+        for group, memory in zip(self.strip.loads, self.places, strict=True):
+            kind = ir.VectorType(word_type(group.buffer.dtype), self.lanes).as_pointer()
+            size = word_type(group.buffer.dtype).width // 8
+            rows = self._rows(group.buffer, group.offset)
+            self._ask(group, rows, size)
+            columns = []
+            for part in range(group.width):
+                places = [b.gep(row, [ir.Constant(I64, part * self.lanes)]) for row in rows] if part else rows
+                columns += turned(b, [b.load(b.bitcast(place, kind), align=size) for place in places])
+            for number, words in enumerate(columns):
+                b.store(words, self._column(memory, ir.Constant(I64, number)))
+
+    def words(self, load: Load) -> Any:
+        """What a load reads in the step that is emitted."""
+        k, b = self.groups[id(load)], self.builder
+        group = self.strip.loads[k]
+        shift = group.shifts[id(load)]
+        number = b.add(b.mul(self._now(), ir.Constant(I64, group.width)), ir.Constant(I64, shift))
+        return b.load(self._column(self.places[k], number))
+
+    def put(self, store: Store, words: Any) -> None:
+        """Keeps what a store writes in the step that is emitted."""
+        self.builder.store(words, self._column(self.stores[id(store)], self._now()))
+
+    def turn_out(self) -> None:
+        """Writes what the stores have kept."""
+        b = self.builder
+        for store in self.strip.stores:
+            kind = ir.VectorType(word_type(store.buffer.dtype), self.lanes).as_pointer()
+            place, size = self.stores[id(store)], word_type(store.buffer.dtype).width // 8
+            columns = [b.load(self._column(place, ir.Constant(I64, step))) for step in range(self.lanes)]
+            for words, row in zip(turned(b, columns), self._rows(store.buffer, store.offset), strict=True):
+                b.store(words, b.bitcast(row, kind), align=size)
+
+    def _ask(self, group: Group, rows: list[Any], size: int) -> None:
+        """Asks memory for a later block of lanes, where its rows are so short that the processor does not see that each
+        is read in order: as many bytes as there are in the squares, in the order of memory where the rows follow on
+        each other."""
+        assert self.nest.lane is not None
+        b, stride = self.builder, group.offset.coefficient(self.nest.lane)
+        step = stride * self.lanes * size
+        if not 0 < step <= LONGEST_PREFETCHED:
+            return
+        ahead = -(-PREFETCHED // step) * step
+        if stride == group.width * self.variable.extent:
+            start = b.gep(rows[0], [b.mul(self.first, ir.Constant(I64, (self.lanes - 1) * group.width))])
+            places = [(start, k * self.lanes * size) for k in range(self.lanes * group.width)]
+        else:
+            places = [(row, part * self.lanes * size) for row in rows for part in range(group.width)]
+        for place, more in places:
+            prefetch(b, b.gep(b.bitcast(place, BYTE), [ir.Constant(I64, ahead + more)]), False)
 
 
 def turned(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
