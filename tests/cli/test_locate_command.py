@@ -135,3 +135,20 @@ def test_a_suspect_fails_though_the_outputs_pass(tlir: Any, save: Any) -> None:
     assert done.exit_code == 1
     assert "suspect: node 1 negate" in done.stdout
     assert "the outputs are permitted, but a recorded value on the way to them is not" in done.stdout
+
+
+def test_another_artifact_with_other_attributes_is_another_graph(tlir: Any, save: Any) -> None:
+    def clamped(top: float) -> Graph:
+        nodes = (
+            Node(0, "input", (), {}, (TYPE,), name="x"),
+            Node(1, "constant", (), {"value": Tensor.from_numpy(np.full(4, top, np.float32))}, (TYPE,)),
+            Node(2, "minimum", (Ref(0), Ref(1)), {}, (TYPE,)),
+        )
+        x = Tensor.from_numpy(np.array([1, 2, 3, 0.1], np.float32))
+        (out,) = evaluate(Body(nodes, (0,), (Ref(2),)), (x,))
+        sample = Sample((x,), (out,), {Ref(2): out})
+        return Graph(Body(nodes, (0,), (Ref(2),)), samples=(sample,), producer=Producer("jax", "0.10.2"))
+
+    refused = tlir("locate", save("a.json", clamped(2.0)), "--against", save("b.json", clamped(2.5)))
+    assert refused.exit_code == 2
+    assert "other attributes or values" in refused.stderr

@@ -24,6 +24,7 @@ from tlir.compare.measure import compare_tensors
 from tlir.compare.report import OutputComparison
 from tlir.compare.rule import Rule, exact_number
 from tlir.compare.text import element_text
+from tlir.compare.twins import different, same_attributes
 from tlir.errors import Source, UsageError
 from tlir.floatlib.words import constant, is_finite, is_nan, is_zero, less, magnitudes, signs
 from tlir.ir.graph import Body, Graph, Node, Ref, Sample
@@ -267,14 +268,16 @@ def trace_of(graph: Graph, other: Graph, sample: int = 0) -> dict[Ref, Tensor]:
     """What another artifact of the same graph recorded for a sample: its trace, and its outputs unless compiled code
     made them, whose intermediate values nobody has.
 
-    UsageError TL0602 where it recorded nothing of use, TL0901 where the graphs are not the same (operations, operands
-    and types), or the inputs' words differ.
+    UsageError TL0602 where it recorded nothing of use, TL0901 where the graphs are not the same (operations, operands,
+    types, attributes but for the order of sums, and constants), or the inputs' words differ.
     """
     for mine, theirs in zip(graph.nodes, other.nodes, strict=False):
         if (mine.op, mine.inputs, mine.types) != (theirs.op, theirs.inputs, theirs.types):
-            raise _not_the_same(f"node {mine} is {theirs} there")
+            raise different(f"node {mine} is {theirs} there")
+        if not same_attributes(mine, theirs):
+            raise different(f"node {mine} has other attributes or values there")
     if len(graph.nodes) != len(other.nodes) or graph.body.outputs != other.body.outputs:
-        raise _not_the_same(f"{len(graph.nodes)} and {len(other.nodes)} nodes, or other outputs")
+        raise different(f"{len(graph.nodes)} and {len(other.nodes)} nodes, or other outputs")
     for side in (graph, other):
         if not 0 <= sample < len(side.samples):
             raise UsageError("TL0602", f"there is no sample {sample} in one of the artifacts")
@@ -287,10 +290,6 @@ def trace_of(graph: Graph, other: Graph, sample: int = 0) -> dict[Ref, Tensor]:
         hint = "its outputs are those of compiled code: capture it with trace=True, or compare it by itself"
         raise UsageError("TL0602", "the other artifact has no trace", hint=hint)
     return dict(right.trace or {}) | ({} if compiled else dict(zip(other.body.outputs, right.outputs, strict=True)))
-
-
-def _not_the_same(reason: str) -> UsageError:
-    return UsageError("TL0901", f"the artifacts have different graphs: {reason}", hint="tlir diff shows what differs")
 
 
 def _filled(

@@ -75,7 +75,7 @@ def _matched(a: Body, b: Body) -> dict[tuple[Ref, Ref], tuple[tuple[Ref, Ref], .
             raise different(f"node {mine} of the first is {theirs} of the second")
         if mine.op == "input" and places[mine.id] != theirs.id:
             raise different(f"node {mine} of the first is {theirs} of the second")
-        if not _same_attributes(mine, theirs) or not all(map(_comparable, mine.types, theirs.types)):
+        if not same_attributes(mine, theirs) or not all(map(_comparable, mine.types, theirs.types)):
             raise different(f"node {mine} has other attributes, types or values than {theirs}")
         for inner, other in zip(mine.regions, theirs.regions, strict=True):
             _matched(inner, other)
@@ -113,7 +113,9 @@ def _same_kind(x: TensorType, y: TensorType) -> bool:
     return x.dtype == y.dtype or (x.dtype.kind == y.dtype.kind and x.dtype.format is not None)
 
 
-def _same_attributes(x: Node, y: Node) -> bool:
+def same_attributes(x: Node, y: Node) -> bool:
+    """Whether two nodes have the same attributes, but for how they accumulate, and constants the same numbers once both
+    are in the narrower format."""
     kept = [{name: value for name, value in node.attrs.items() if name not in _FREE} for node in (x, y)]
     values = [node.attrs.get("value") for node in (x, y)]
     tensors = [value for value in values if isinstance(value, Tensor)]
