@@ -52,7 +52,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.fx.experimental.proxy_tensor import get_proxy_mode, has_proxy_slot, make_fx
+from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot, has_proxy_slot, make_fx
 from torch.utils import _pytree as pytree
 
 CAPTURE_VERSION = "1"
@@ -608,6 +608,46 @@ for _aten, _op in _UNARY.items():
 def _rounding(w: Writer, a: Any) -> Value:
     name = {"round": "round_nearest_even"}.get(a.operator, a.operator)
     return w.op(name, a.self) if a.self.kind == "float" else a.self
+
+
+@rule(
+    "fake_quantize_per_tensor_affine_cachemask.default",
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
+    "fake_quantize_per_channel_affine_cachemask.default",
+)
+def _fake_quantize(w: Writer, a: Any) -> list[Value]:
+    """x / scale by the float32 reciprocal, rounded to an integer, clipped and scaled back; and where nothing was
+    clipped (native/quantized/cpu/kernels/QuantizedOpKernels.cpp, _fake_quantize_tensor_helper)."""
+    shape, dtype = w.out[0]
+    wide = "float64" if dtype == "float64" else "float32"
+    x = w.convert(a.self, wide)
+    axis = getattr(a, "axis", None)
+
+    def spread(v: Operand, dtype: str) -> Value:
+        if isinstance(v, Value) and axis is not None:
+            return w.along(w.convert(v, dtype), shape, [normal_axis(axis, len(shape))])
+        return w.operand(w.reshape(v, ()) if isinstance(v, Value) else v, dtype, shape)
+
+    scale = spread(a.scale, "float32")
+    inverse = w.convert(w.op("divide", w.full(1.0, scale), scale), wide)
+    zero, scaled = spread(a.zero_point, wide), w.op("multiply", x, inverse)
+    if isinstance(a.zero_point, Value) and a.zero_point.kind == "float":
+        steps = w.op("add", w.op("round_nearest_even", w.op("add", zero, scaled)), w.full(0.0, x))
+    else:
+        steps = w.op("add", zero, w.op("round_nearest_even", scaled))
+    low, high = w.full(float(a.quant_min), x), w.full(float(a.quant_max), x)
+    above, below = w.compare("GE", steps, low), w.compare("LE", steps, high)
+    if axis is not None:  # here what no int64 holds, infinity too, becomes the least of them
+        above = w.op("and", above, w.compare("LT", steps, w.full(2.0**63, x)))
+    clipped = w.convert(w.select(above, w.select(below, steps, high), low), "float64")
+    exact = w.op("multiply", w.op("subtract", clipped, w.convert(zero, "float64")), w.convert(scale, "float64"))
+    result = w.convert(w.convert(exact, "float32" if axis is None else wide), dtype)
+    mask = w.op("and", above, below)
+    if hasattr(a, "fake_quant_enabled"):
+        enabled = w.broadcast(w.reshape(w.convert(a.fake_quant_enabled, "bool"), ()), shape)
+        result = w.select(enabled, result, a.self)
+        mask = w.op("or", mask, w.op("not", enabled))
+    return [result, mask]
 
 
 @rule("round.decimals")
@@ -4301,6 +4341,39 @@ def _cdist(w: Writer, a: Any) -> Value:
     return _distance(w, far, a.p, len(pairs) - 1)
 
 
+@rule("_cdist_backward.default")
+def _cdist_backward(w: Writer, a: Any) -> Value:
+    """The gradient by x1 (native/cpu/DistanceOpsKernel.cpp): for every pair of rows a derivative of the distance times
+    its gradient, added up in the order of the rows of x2."""
+    (shape, dtype), p = w.out[0], a.p
+    lead, rows, width, others = list(shape[:-2]), shape[-2], shape[-1], a.x2.shape[-2]
+    if p == 0 or not math.prod(shape) or not others:
+        return w.broadcast(w.scalar(0.0, dtype), shape)
+    pairs, n = [*lead, rows, others, width], len(lead)
+    before = list(range(n))
+    x, y = (w.broadcast(v, [*lead, *v.shape[-2:]]) for v in (a.x1, a.x2))
+    far = w.op("subtract", w.along(x, pairs, [*before, n, n + 2]), w.along(y, pairs, [*before, n + 1, n + 2]))
+    inner = [*lead, rows, others]
+    gradient, distance = (w.along(w.broadcast(v, inner), pairs, [*before, n, n + 1]) for v in (a.grad, a.cdist))
+    zero, size, sign = w.full(0.0, far), w.op("abs", far), w.op("sign", far)
+    if p == 1:
+        return w.reduce(w.op("multiply", gradient, sign), "add", [n + 1])
+    if math.isinf(p):
+        away = w.op("ceil", w.op("abs", w.op("subtract", size, distance)))
+        one = w.full(1.0, far)
+        greatest = w.op("subtract", one, w.op("minimum", one, away))
+        return w.reduce(w.op("multiply", w.op("multiply", gradient, sign), greatest), "add", [n + 1])
+    if p == 2:
+        part = w.op("divide", w.op("multiply", gradient, far), distance)
+    else:
+        times = w.op("power", size, w.full(p - 1 if p < 2 else p - 2, far))
+        part = w.op("multiply", w.op("multiply", sign if p < 2 else far, times), gradient)
+        part = w.op("divide", part, w.op("power", distance, w.full(p - 1, far)))
+        if p < 1:
+            part = w.select(w.compare("EQ", far, zero), zero, part)
+    return w.reduce(w.select(w.compare("EQ", distance, zero), zero, part), "add", [n + 1])
+
+
 @rule("_pdist_forward.default")
 def _pdist(w: Writer, a: Any) -> Value:
     """The distances of the rows from all later ones, in row-major order of the pairs."""
@@ -4719,9 +4792,9 @@ def _narrow(w: Writer, a: Any) -> Value:
 
 IGNORED = (
     *("aten._assert_tensor_metadata.default", "aten._assert_scalar.default", "aten.sym_constrain_range.default"),
-    "aten._linalg_check_errors.default",
+    *("aten._linalg_check_errors.default", "aten._assert_async.default", "aten._assert_async.msg"),
 )
-"""Operators that compute nothing: they check what tracing has already fixed."""
+"""Operators that compute nothing: they check what tracing has already fixed, or what the data has to fulfil."""
 
 # ---- tracing --------------------------------------------------------------------------------------------------------
 
@@ -5085,6 +5158,12 @@ def _math_attention() -> Iterator[None]:
 TRACERS = ("torch.export", "make_fx")
 
 
+def _is_gradient(fn: Any) -> bool:
+    """Whether a function is what torch.func.grad or grad_and_value returns."""
+    code = getattr(fn, "__code__", None)
+    return code is not None and code.co_name == "wrapper" and fn.__globals__.get("__name__") == "torch._functorch.apis"
+
+
 def _trace(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str], tracer: str | None = None) -> _Traced:
     """torch.export with decompositions; where it cannot trace (gradients), make_fx on the real tensors. With
     ``tracer``, that one alone."""
@@ -5094,6 +5173,8 @@ def _trace(flat: _Flat, tensors: Sequence[torch.Tensor], names: Sequence[str], t
     ]
     if tracer is not None:
         attempts = [attempts[TRACERS.index(tracer)]]
+    elif _is_gradient(flat.call[0]):
+        attempts = attempts[1:]  # torch.export refuses it, after a run under which some functions end the process
     errors: list[Exception] = []
     for attempt in attempts:
         messages = io.StringIO()  # torch prints the unfinished graph of an attempt that fails
@@ -5217,8 +5298,14 @@ def _no_values() -> Iterator[None]:
         plain = getattr(kind, name)
 
         def read(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-            mode = get_proxy_mode()
-            if mode is not None and has_proxy_slot(x, mode.tracer):
+            mode, inner = get_proxy_mode(), x
+            while torch._C._functorch.is_functorch_wrapped_tensor(inner):  # of a transformation such as grad
+                inner = torch._C._functorch.get_unwrapped(inner)
+            if (
+                mode is not None
+                and has_proxy_slot(inner, mode.tracer)
+                and _depends_on_inputs(get_proxy_slot(inner, mode.tracer).proxy.node)
+            ):
                 raise RuntimeError(f"data-dependent: {name} reads the values of a tensor")
             return plain(x, *args, **kwargs)
 
@@ -5234,6 +5321,19 @@ def _no_values() -> Iterator[None]:
                 setattr(kind, name, own[name])
             else:
                 delattr(kind, name)
+
+
+def _depends_on_inputs(node: torch.fx.Node) -> bool:
+    """Whether another run of the graph may give another value."""
+    seen, waiting = {node}, [node]
+    while waiting:
+        current = waiting.pop()
+        if current.op != "call_function" or torch.Tag.nondeterministic_seeded in getattr(current.target, "tags", ()):
+            return True
+        new = [source for source in current.all_input_nodes if source not in seen]
+        seen.update(new)
+        waiting += new
+    return False
 
 
 def _recorded_run(flat: _Flat, tensors: Sequence[torch.Tensor]) -> torch.fx.GraphModule:

@@ -177,3 +177,28 @@ def test_the_inverse_of_a_permutation_fills_new_memory() -> None:
     assert set(distances(captured(fn, X[:, 0]))) == {0}
     with pytest.raises(capture.UnsupportedError, match="whatever was in memory"):
         capture.export(lambda x: torch.empty(4).index_put((x.argsort()[:3],), torch.ones(3)), X[:, 0])
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf")])
+def test_gradients_of_distances(p: float) -> None:
+    """Two equal rows among them. Powers are within a few ulps, the sums of them within as many of the greatest."""
+    torch.manual_seed(0)
+    x, y = torch.randn(3, 4), torch.randn(5, 4)
+    y[2] = x[1]
+
+    def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (torch.cdist(x, y, p=p) * torch.arange(15.0).view(3, 5)).sum()
+
+    graph = captured(torch.func.grad(loss, argnums=(0, 1)), x, y)
+    if p in (0.0, 1.0, 2.0, float("inf")):
+        assert distances(graph) == [0, 0]
+    assert max(relative(graph)) < 3e-7
+
+
+def test_a_list_of_values_is_read_from_constants_only_under_a_gradient_too() -> None:
+    def of_constants(x: torch.Tensor) -> torch.Tensor:
+        return sum((x * k).sum() for k in (torch.arange(3) + 1).tolist())
+
+    assert distances(captured(torch.func.grad(of_constants), X)) == [0]
+    with pytest.raises(capture.UnsupportedError, match="depends on the value of a tensor"):
+        capture.export(torch.func.grad(lambda x: x.sum() * x.flatten().tolist()[0]), X)
