@@ -368,3 +368,25 @@ def test_accumulation_in_a_wider_format_is_inside() -> None:
     y = wide.input(TensorType((100,), NAMED["float16"]))
     other = wide.graph(wide.reduce(y, "add", 0, accumulate=Accumulate(NAMED["float64"])))
     assert elements(narrow, array, "reorder").contains(run(other, [Tensor.from_numpy(array)])[0]).all()
+
+
+@pytest.mark.parametrize("producer", [JAX, TORCH])
+def test_compiled_code_may_leave_out_the_rounding_of_an_input(producer: Producer) -> None:
+    """half + half * half of a float32 input, computed in float32 throughout; as written where nothing is compiled."""
+    build = Builder()
+    half = build.convert(build.input(TensorType((5,), NAMED["float32"])), "float16")
+    graph = build.graph(build.like("add", half, build.like("multiply", half, half)), producer=producer)
+    x = np.array([1.0, 1.001, -0.37, 3.14159, 77.7], np.float32)
+    kept = (x + x * x).astype(np.float16)
+    (written,) = run(graph, [Tensor.from_numpy(x)])
+    assert (kept != written.to_numpy()).any()
+    sample = Sample((Tensor.from_numpy(x),), (Tensor.from_numpy(kept),))
+    for outputs, verdict in (("compiled", "reordering"), ("op-by-op", "bug")):
+        given = replace(graph, producer=replace(producer, outputs=outputs), samples=(sample,))
+        assert compare_auto(given).verdict == verdict
+    # a conversion there and back rounds, compiled or not
+    build = Builder()
+    back = build.convert(build.convert(build.input(TensorType((5,), NAMED["float32"])), "float16"), "float32")
+    graph = build.graph(back, producer=replace(producer, outputs="compiled"))
+    sample = Sample((Tensor.from_numpy(x),), (Tensor.from_numpy(x),))
+    assert compare_auto(replace(graph, samples=(sample,))).verdict == "bug"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from example_programs import DTYPES, exported, mode, names, program
+from example_programs import DTYPES, ROOT, exported, mode, module, names, program
 
 from tlir.compare import compare
 from tlir.compare.auto import AutoReport
@@ -82,3 +82,24 @@ def test_no_compiled_example_of_torch_is_a_bug(name: str, dtype: str, exhaustive
     if not exhaustive and (name, dtype) not in COMPILED_BY_TORCH:
         pytest.skip("compiled with --exhaustive")
     accepted(judged("torch", name, dtype, True), True)
+
+
+FACTS = module(ROOT / "tests" / "golden" / "facts.py")
+
+
+def facts(frontend: str) -> list[str]:
+    """The names of the programs about single facts of arithmetic, which are golden artifacts too."""
+    return [name for name, _, _ in FACTS.programs(frontend)]
+
+
+@pytest.mark.parametrize(
+    ("frontend", "name"), [(frontend, name) for frontend in ("jax", "torch") for name in facts(frontend)]
+)
+def test_no_compiled_fact_is_a_bug(frontend: str, name: str, exhaustive: bool, one_thread: None) -> None:
+    """They are compared operation by operation as golden artifacts."""
+    if frontend == "torch" and not exhaustive and name != "small_formats":
+        pytest.skip("compiled with --exhaustive")
+    ((function, arguments),) = [(fn, args) for own, fn, args in FACTS.programs(frontend) if own == name]
+    with mode(frontend, "float64"):
+        report = compare(from_json(exported(frontend, function, arguments, compile=True)), tolerance="auto")
+    assert report.ok

@@ -21,7 +21,7 @@ Rule = Callable[[Step], Enclosure]
 def _convert(step: Step) -> Enclosure:
     source, target = step.dtype, step.result.dtype
     operand = step.operands[0]
-    if operand.all_sure and not (step.freedoms.flush and source.format is not None):
+    if operand.all_sure and not (step.freedoms.flush and source.format is not None) and not _may_stay_wide(step):
         return step.sure()
     if source.is_complex and not target.is_complex:
         real = Enclosure(operand.tensor, operand.lo[..., 0], operand.hi[..., 0], operand.tag[..., 0])
@@ -38,6 +38,13 @@ def _convert(step: Step) -> Enclosure:
             np.stack((real.tag, np.zeros_like(real.tag)), -1),
         )
     return _real(step, operand)
+
+
+def _may_stay_wide(step: Step) -> bool:
+    """Whether compiled code may leave the conversion to a narrow format out."""
+    target = step.result.dtype.component
+    wide = step.freedoms.compiled and step.softened and target.format is not None
+    return wide and step.freedoms.keeps_excess(target.float_format)
 
 
 def _real(step: Step, operand: Enclosure, part: bool = False) -> Enclosure:
@@ -57,7 +64,7 @@ def _real(step: Step, operand: Enclosure, part: bool = False) -> Enclosure:
     if target.format is not None:
         fmt = target.float_format
         result = Interval(iv.nearest(fmt, a.lo), iv.nearest(fmt, a.hi))
-        if step.freedoms.compiled and step.softened and step.freedoms.keeps_excess(fmt):
+        if _may_stay_wide(step):
             wide = Interval(iv.nearest(iv.FLOAT32, a.lo), iv.nearest(iv.FLOAT32, a.hi))
             sure = sure & (result.lo == a.lo)
             result = iv.hull(result, wide)
