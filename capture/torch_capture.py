@@ -1621,13 +1621,17 @@ def _softmax(w: Writer, a: Any) -> Value:
 
 @rule("_log_softmax.default")
 def _log_softmax(w: Writer, a: Any) -> Value:
-    """(x - max x) - log(sum(exp(x - max x))), native/cpu/SoftMaxKernel.cpp; 16-bit formats in float32."""
-    axes = [normal_axis(a.dim, a.self.rank)] if a.self.rank else []
-    (value,), _ = w.in_float32(w.out[0][1], [a.self], a.self.shape)
+    """(x - max x) - log(sum(exp(x - max x))), native/cpu/SoftMaxKernel.cpp; 16-bit formats in float32, but that the
+    kernel for the last axis keeps the sum and its logarithm in the operand's own format."""
+    axes, dtype = [normal_axis(a.dim, a.self.rank)] if a.self.rank else [], w.out[0][1]
+    (value,), _ = w.in_float32(dtype, [a.self], a.self.shape)
     peak = w.reduce(value, "maximum", axes, keep=True)
     shifted = w.op("subtract", value, w.broadcast(peak, value.shape))
-    logs = w.op("log", w.reduce(w.op("exponential", shifted), "add", axes, keep=True))
-    return w.convert(w.op("subtract", shifted, w.broadcast(logs, value.shape)), w.out[0][1])
+    total = w.reduce(w.op("exponential", shifted), "add", axes, keep=True)
+    if axes in ([], [value.rank - 1]):
+        total = w.convert(total, dtype)
+    logs = w.convert(w.op("log", total), value.dtype)
+    return w.convert(w.op("subtract", shifted, w.broadcast(logs, value.shape)), dtype)
 
 
 def _moments(w: Writer, value: Value, axes: Sequence[int], eps: float) -> tuple[Value, Value]:
