@@ -40,7 +40,7 @@ def _sizes(program: str) -> tuple[int, int, int, int]:
 
 
 def _layers(program: str) -> int:
-    return 1 if program == "one layer" else 12
+    return {"perceptron": 2, "one layer": 1}.get(program, 12)
 
 
 def _parameters(program: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -102,7 +102,7 @@ def _jax(program: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
     def perceptron(outside: Any, layers: Any, given: Any) -> Any:
         x = outside["embedding"][given]
-        for p in layers[:2]:
+        for p in layers:
             x = jnp.tanh(x @ p["up"] + p["bias_up"]) @ p["down"] + p["bias_down"]
         return x
 

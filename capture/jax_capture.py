@@ -130,10 +130,16 @@ _BITS |= {"float6_e2m3fn": 6, "float6_e3m2fn": 6, "float4_e2m1fn": 4}
 @functools.lru_cache(256)
 def dtype_name(dtype: Any) -> str:
     """The artifact's name of a dtype; CaptureError where there is none."""
-    name = str(dtype.name if hasattr(dtype, "name") else dtype)
+    name = _any_name(dtype)
     if name not in _BITS:
         raise CaptureError(f"the dtype {dtype} has no words in an artifact")
     return name
+
+
+@functools.lru_cache(256)
+def _any_name(dtype: Any) -> str:
+    """A name of a dtype, also of one that has no words."""
+    return str(dtype.name if hasattr(dtype, "name") else dtype)
 
 
 @functools.lru_cache(256)
@@ -390,6 +396,9 @@ def _argument_array(leaf: Any, name: str) -> Any:
     named = f"the argument {name}" if name else "an argument"
     if _is_key(leaf):
         return jax.random.key_data(leaf)
+    if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer):
+        dtype_name(leaf.dtype)
+        return leaf
     hint = f"bind it before the capture, for instance with functools.partial(f, {name.partition('[')[0]}=…)"
     if not isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic, jax.Array)) and not hasattr(
         leaf, "__jax_array__"
@@ -2495,7 +2504,7 @@ class Graph:
     def _input(self, value: int, name: str | None) -> int:
         entry = self.program.values[value]
         shape = [0 if _symbols(dim) else dim for dim in entry.shape]  # such a size is reported, and nothing is written
-        return self.builder.emit("input", [], shape, getattr(entry.dtype, "name", str(entry.dtype)), name)
+        return self.builder.emit("input", [], shape, _any_name(entry.dtype), name)
 
     def _emit(self, step: Step) -> None:
         if step.regions:
