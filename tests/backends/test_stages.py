@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from lower_graphs import Builder, random_tensor
 
-from tlir.backends.cpu import stages
+from tlir.backends.cpu import cutting, stages
 from tlir.backends.cpu.compiled import Compiled, CompiledStages, compile_kernel
 from tlir.backends.cpu.device import Executable
 from tlir.backends.reference import evaluate
@@ -17,7 +17,7 @@ from tlir.ir.graph import Body, Ref
 from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
-from tlir.kernel.ir import Launch
+from tlir.kernel.ir import Launch, Loop
 from tlir.kernel.verify import verify
 from tlir.passes.lower import lower
 
@@ -258,3 +258,29 @@ def test_elementary_functions_have_no_more_lanes_than_the_mask_has_bits(op: str)
     assert isinstance(compiled, Compiled)
     assert compiled.plan.block <= 64
     same(body, [random_tensor(builder.random, type)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "float8_e5m2", "float128"])
+@pytest.mark.parametrize(("block", "count"), [(7, 7 * 32), (7, 7 * 37 + 3), (16, 16 * 48 - 1), (50, 50 * 33 + 49)])
+def test_blocks_are_summed_in_lanes_on_one_thread(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, block: int, count: int
+) -> None:
+    """Of what is read, of products and of powers of e; the blocks' results are added in order as they come."""
+    monkeypatch.setenv("TLIR_THREADS", "1")
+    monkeypatch.setattr(stages, "LEAST_WORK", 1)
+    monkeypatch.setattr(stages, "LARGEST_ROW", 0)
+    builder = Builder(np.random.default_rng(count))
+    line = TensorType((count,), NAMED[dtype])
+    x, y = builder.input(line), builder.input(line)
+    values = [x, builder.add("multiply", (x, builder.add("reverse", (y,), line, dimensions=(0,))), line)]
+    if NAMED[dtype].bits <= 64:
+        values.append(builder.add("exponential", (y,), line))
+    body = builder.body([reduced(builder, value, (), (0,), "add", accumulate=blocked(block)) for value in values])
+    kernels = [step.kernel for step in lower(body).steps if isinstance(step, Launch)]
+    loops = [s for kernel in kernels for s in kernel.body.statements if isinstance(s, Loop)]
+    assert any(cutting.abreast(loop) is not None for loop in loops)
+    random = builder.random
+    inputs = [random_tensor(random, line) for _ in range(2)]
+    if dtype == "float32":
+        inputs[0] = Tensor(line, np.where(random.random(count) < 0.9, 0x80000000, inputs[0].words).astype(np.uint32))
+    assert same(body, inputs) == 0

@@ -18,6 +18,7 @@ import numpy as np
 from tlir.backends.cpu.phases import Shape
 from tlir.backends.cpu.settle import provide
 from tlir.backends.cpu.stages import staged, work_of
+from tlir.backends.cpu.threads import threads
 from tlir.floatlib.soft import objects
 from tlir.floatlib.soft.objects import address
 from tlir.kernel.ir import Kernel, Loop, results_of
@@ -62,7 +63,7 @@ class CompiledStages:
 
 def compile_kernel(kernel: Kernel) -> Compiled | CompiledStages | str:
     """The kernel's machine code, kept or made; or why it is not compiled."""
-    parts = staged(kernel)
+    parts = staged(kernel, threads())
     if parts is None:
         return _compile(kernel)
     stages = []

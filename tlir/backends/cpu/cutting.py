@@ -97,9 +97,11 @@ class Part:
 
 class Cutter:
     """Cuts a kernel into ``parts`` of at least ``least`` scalar operations an iteration of the space; ``within``: for
-    one iteration at a time, so that parts and temporary arrays have only what is inside it."""
+    one iteration at a time, so that parts and temporary arrays have only what is inside it; ``alone``: for one thread,
+    which can take the steps of a loop several at a time as well."""
 
-    def __init__(self, kernel: Kernel, least: int, within: bool = False) -> None:
+    def __init__(self, kernel: Kernel, least: int, within: bool = False, alone: bool = False) -> None:
+        self.alone = alone
         self.kernel = kernel
         self.least = least
         self.within = within
@@ -145,10 +147,13 @@ class Cutter:
 
     def _add_loop(self, loop: Loop) -> None:
         """What does not depend on what the loop carries as a part of its own, and the rest as a loop."""
-        divided = self._divided(loop)
+        divided = divided_loop(loop)
         free, bound = divided or ([], [])
         inside = any(isinstance(s, Loop | Each) for s in free)
         heavy = self.within and any(map(_is_heavy, free))
+        if self.alone and abreast(loop) is not None and not self.kernel.space:
+            self._plain(loop)
+            return
         if not (inside or heavy) or not self._may_spread((loop.variable,), free):
             self._plain(loop)
             return
@@ -156,21 +161,6 @@ class Cutter:
         self._spread(loop.variable, free)
         for each in self._side_by_side(rest) if loop.parameters else ():
             self._plain(each)
-
-    def _divided(self, loop: Loop) -> tuple[list[Statement], list[Statement]] | None:
-        """What does not depend on what a loop carries and the rest, literals left out; None where they need each
-        other's memory."""
-        carried = set(loop.parameters)
-        free: list[Statement] = []
-        bound: list[Statement] = []
-        for statement in loop.body.statements:
-            if carried & needed((statement,)):
-                bound.append(statement)
-                carried |= set(results_of(statement))
-            elif not isinstance(statement, Literal):
-                free.append(statement)
-        apart = not (_written(free) & _touched(bound) or _written(bound) & _touched(free))
-        return (free, bound) if apart else None
 
     def _rest(self, inside: tuple[Variable, ...], loop: Loop, free: list[Statement], bound: list[Statement]) -> Loop:
         """The loop over ``bound``, which loads what ``free`` is made to store for each step. ``inside``: the variables
@@ -194,7 +184,7 @@ class Cutter:
         """A part for every iteration of a loop. Within rows, what is computed for every step of a loop inside, before
         it is accumulated, is a part before it, along memory."""
         loops = [s for s in statements if isinstance(s, Loop)]
-        divided = self._divided(loops[0]) if self.within and len(loops) == 1 else None
+        divided = divided_loop(loops[0]) if self.within and len(loops) == 1 else None
         if divided is not None and any(_is_heavy(s) for s in divided[0]):
             (loop,), (free, bound) = loops, divided
             inside = (variable, loop.variable)
@@ -358,6 +348,37 @@ class Cutter:
             self.kernel.nodes,
         )
         return Stage(kernel, tuple(numbers[b.name] for b in order))
+
+
+def divided_loop(loop: Loop) -> tuple[list[Statement], list[Statement]] | None:
+    """What does not depend on what a loop carries and the rest, literals left out; None where they need each other's
+    memory."""
+    carried = set(loop.parameters)
+    free: list[Statement] = []
+    bound: list[Statement] = []
+    for statement in loop.body.statements:
+        if carried & needed((statement,)):
+            bound.append(statement)
+            carried |= set(results_of(statement))
+        elif not isinstance(statement, Literal):
+            free.append(statement)
+    apart = not (_written(free) & _touched(bound) or _written(bound) & _touched(free))
+    return (free, bound) if apart else None
+
+
+def abreast(loop: Loop) -> tuple[list[Statement], list[Statement]] | None:
+    """As ``divided_loop``, where the steps of a loop can be taken several at a time in registers: inner loops only
+    calculate from what they load, and the rest takes their results in order."""
+    divided = divided_loop(loop)
+    if divided is None or loop.variable.extent < 2 * LEAST_EXTENT:
+        return None
+    free, bound = divided
+    quiet = all(
+        isinstance(s, Literal | Apply | Loop) or (isinstance(s, Load) and s.buffer.role == "input")
+        for s in Block(tuple(free)).walk()
+    )
+    simple = all(isinstance(s, Apply) for s in bound)
+    return divided if quiet and simple and any(isinstance(s, Loop) for s in free) else None
 
 
 def _flat(variables: Sequence[Variable]) -> Index:

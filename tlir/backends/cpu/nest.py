@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from llvmlite import ir
 
 from tlir.backends.cpu import scalars, strips
-from tlir.backends.cpu.lanes import BYTE, I1, I64, broadcast, prefetch, splat
+from tlir.backends.cpu.cutting import abreast
+from tlir.backends.cpu.lanes import BYTE, I1, I32, I64, broadcast, prefetch, splat
 from tlir.backends.cpu.memory import Addresses, Offset
-from tlir.backends.cpu.space import Nest
+from tlir.backends.cpu.space import Nest, lanes_along
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
 from tlir.kernel.index import Index, Variable
 from tlir.kernel.ir import (
@@ -30,6 +32,7 @@ from tlir.kernel.ir import (
     Branch,
     Buffer,
     Each,
+    Kernel,
     Literal,
     Load,
     Loop,
@@ -37,9 +40,10 @@ from tlir.kernel.ir import (
     Statement,
     Store,
     Value,
+    results_of,
 )
 
-MOVES = frozenset(("select", "negate", "abs", "copysign", "bitcast_convert", "convert"))
+MOVES = frozenset(("select", "negate", "abs", "copysign", "bitcast_convert", "convert", "real", "imag"))
 """Operations whose result may be a NaN with bits of an operand's (``convert``: between equal dtypes)."""
 
 
@@ -323,7 +327,11 @@ class Emitter:
                 self.items[result.number] = self.item(start)
             return
         starts = [self._parts(p, self.item(s)) for p, s in zip(loop.parameters, loop.start, strict=True)]
-        ends = self._run(loop.variable, loop.body, loop.parameters, starts)
+        divided = abreast(loop) if self.nest.lane is None and self.mask is None else None
+        if divided is not None:
+            ends = self._abreast(loop, *divided, starts)
+        else:
+            ends = self._run(loop.variable, loop.body, loop.parameters, starts)
         for result, parts, parameter in zip(loop.results, ends, loop.parameters, strict=True):
             item = self._from_parts(parameter, parts)
             self.items[result.number] = Item(result.dtype, self.nest.lanes, item.limbs, item.real)
@@ -367,6 +375,54 @@ class Emitter:
         if rest:
             return self._repeat(variable, ir.Constant(I64, whole * lanes), rest, body, parameters, ends)
         return ends
+
+    def _abreast(
+        self, loop: Loop, free: list[Statement], bound: list[Statement], starts: list[list[Any]]
+    ) -> list[list[Any]]:
+        """A loop whose steps are taken several at a time: ``free`` in lanes, ``bound`` one lane after the other."""
+        b, variable = self.builder, loop.variable
+        kernel = Kernel("steps", self.nest.kernel.buffers, (variable,), Block(tuple(free)))
+        lanes = lanes_along(kernel, variable)
+        inner = Emitter(b, Nest(replace(kernel, body=Block(())), (), variable, lanes), self.starts)
+        inner.uniform |= self.items.keys()
+        inner.canonical |= self.canonical
+        inner._classify(kernel.body)
+        literals = [s for s in loop.body.statements if isinstance(s, Literal)]
+        made = [v for s in free for v in results_of(s)]
+        whole = variable.extent // lanes
+        counter = Variable(-2, whole)
+        with self._steps(counter, ir.Constant(I64, 0), whole, starts) as (carried, steps):
+            first = b.mul(self.addresses.counters[counter], ir.Constant(I64, lanes))
+            self.block(Block(tuple(literals)))
+            inner.items |= self.items
+            inner.addresses.counters |= {**self.addresses.counters, variable: first}
+            inner.block(kernel.body)
+            for lane in range(lanes):
+                self.addresses.counters[variable] = b.add(first, ir.Constant(I64, lane))
+                for value in made:
+                    self.items[value.number] = self._extracted(value, inner, lane)
+                for parts, parameter in zip(carried, loop.parameters, strict=True):
+                    self.items[parameter.number] = self._from_parts(parameter, parts)
+                self.block(Block(tuple(bound)))
+                carried = [
+                    self._parts(p, self.item(v)) for p, v in zip(loop.parameters, loop.body.results, strict=True)
+                ]
+            steps.ends = carried
+        rest = variable.extent - whole * lanes
+        if not rest:
+            return steps.ends
+        return self._repeat(variable, ir.Constant(I64, whole * lanes), rest, loop.body, loop.parameters, steps.ends)
+
+    def _extracted(self, value: Value, inner: Emitter, lane: int) -> Item:
+        """One lane of a value."""
+        item = inner.items[value.number]
+        if item.lanes == 1:
+            return item
+        number = ir.Constant(I32, lane)
+        if value.number in self.canonical:
+            return self.narrow.number(value.dtype, self.builder.extract_element(inner.wide.real(item), number))
+        words = [self.builder.extract_element(word, number) for word in inner.wide.limbs(item)]
+        return self.narrow.words(value.dtype, words)
 
     def _repeat(
         self,

@@ -44,7 +44,7 @@ def arrange(kernel: Kernel) -> Nest:
     space = tuple(v for v in kernel.space if v.extent > 1)
     lane = min(space, key=lambda v: (_cost(kernel, v), -v.number), default=None)
     outer = tuple(v for v in space if v != lane)
-    return Nest(kernel, outer, lane, 1 if lane is None else _lanes(kernel, lane))
+    return Nest(kernel, outer, lane, 1 if lane is None else lanes_along(kernel, lane))
 
 
 def _cost(kernel: Kernel, lane: Variable) -> float:
@@ -67,7 +67,7 @@ def _access(offset: Index, lane: Variable) -> float:
     return 0.5 if stride == 0 else 1 if stride == 1 else 8
 
 
-def _lanes(kernel: Kernel, lane: Variable) -> int:
+def lanes_along(kernel: Kernel, lane: Variable) -> int:
     """As many lanes as the widest register holds of the narrowest words that the kernel works with; more where steps
     wait for each other, in ordered loops and in the polynomials of elementary functions."""
     widths = [buffer.dtype.bits for buffer in kernel.buffers if not buffer.dtype.is_bool] or [8]

@@ -25,16 +25,19 @@ LEAST_SPREAD = 1 << 12
 LEAST_ROW_SPREAD = 1 << 8
 """Scalar operations of a row that are worth lanes."""
 
+LARGEST_ROW = 1 << 18
+"""Elements of the temporary arrays of a row, which should stay in the processor's caches."""
+
 ORDERED = 8
 """How many times as many scalar operations a row must have as those of them that no lanes share."""
 
 
-def staged(kernel: Kernel) -> Stages | None:
-    """The kernel in stages; None where it is better as it is."""
+def staged(kernel: Kernel, threads: int = 2) -> Stages | None:
+    """The kernel in stages, for a number of threads; None where it is better as it is."""
     iterations = prod(v.extent for v in kernel.space)
     if not 0 < iterations < FEWEST or work_of(kernel) < LEAST_WORK or _reads_outputs(kernel) or _has_tiles(kernel):
         return None
-    cutter = Cutter(kernel, LEAST_SPREAD // iterations)
+    cutter = Cutter(kernel, LEAST_SPREAD // iterations, alone=threads == 1)
     cutter.cut()
     return cutter.stages() if any(part.variables for part in cutter.parts) else None
 
@@ -51,7 +54,8 @@ def by_rows(kernel: Kernel) -> Stages | None:
         1, prod(v.extent for v in kernel.space)
     ):
         return None
-    return cutter.stages()
+    stages = cutter.stages()
+    return stages if sum(size for _, size in stages.temporaries) <= LARGEST_ROW else None
 
 
 def _reads_outputs(kernel: Kernel) -> bool:
