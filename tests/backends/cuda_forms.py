@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from lower_graphs import Builder, random_tensor
 
-from tlir.backends.cuda import groups, turned, wide
+from tlir.backends.cuda import groups, tiles, turned, wide
 from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.host import HostExecutable, build
 from tlir.backends.cuda.source import Code, code, plain, refusal, source
@@ -22,6 +22,7 @@ from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
 from tlir.kernel.ir import Kernel, Launch
 from tlir.kernel.joining import join_variables
+from tlir.kernel.patterns import as_contraction
 from tlir.passes.lower import lower
 
 Make = Callable[[Kernel], Source | str]
@@ -88,6 +89,19 @@ def by_rows(kernel: Kernel) -> Source | str:
     total = prod(v.extent for v in kernel.space)
     kernel = join_variables(kernel)
     return turned.turned(kernel, total) if turned.fits(kernel) else plain(kernel, total)
+
+
+def tiled(shape: tiles.Shape) -> Make:
+    """Sums of products in tiles of one shape, whatever their own."""
+
+    def make(kernel: Kernel) -> Source | str:
+        total = prod(v.extent for v in kernel.space)
+        found = as_contraction(kernel) if total else None
+        if found is not None and tiles.holds(found) and refusal(kernel) is None:
+            return tiles.Tiles(found, shape).source()
+        return refusal(kernel) or plain(join_variables(kernel), total)
+
+    return make
 
 
 def packed(kernel: Kernel) -> Source | str:
@@ -164,3 +178,47 @@ def product(
         value = builder.add("add", (value, wide), of)
         value = builder.add("maximum", (value, wide), of)
     return builder.body([value])
+
+
+def random_contraction(seed: int) -> Body:
+    """A product of two inputs with batches, rows, columns and terms along any of their axes, views before it and
+    something behind it, in any order."""
+    random = np.random.default_rng(seed)
+    builder = Builder(random)
+    dtype = NAMED[builder.pick(("float32", "float64", "float32", "float16", "bfloat16", "int32", "uint8"))]
+    batch, terms, *free = (
+        [int(n) for n in random.integers(1, 21, count)] for count in random.integers((0, 1, 1, 1), 3)
+    )
+    factors, places = [], []
+    for own in free:
+        logical = [*batch, *terms, *own]
+        order = [int(axis) for axis in random.permutation(len(logical))]
+        factors.append(_view(builder, TensorType(tuple(logical[axis] for axis in order), dtype)))
+        places.append([order.index(axis) for axis in range(len(logical))])
+    split = len(batch) + len(terms)
+    kept = [sorted(place[split:]) for place in places]
+    sizes = [[builder.type(x).shape[axis] for axis in axes] for x, axes in zip(factors, kept, strict=True)]
+    attrs: dict[str, Any] = {"accumulate": builder.order(dtype, fma=True)} if random.random() < 0.7 else {}
+    for side, place in zip(("lhs", "rhs"), places, strict=True):
+        attrs[f"{side}_batching_dimensions"] = tuple(place[: len(batch)])
+        attrs[f"{side}_contracting_dimensions"] = tuple(place[len(batch) : split])
+    value = builder.add("dot_general", factors, TensorType((*batch, *sizes[0], *sizes[1]), dtype), **attrs)
+    return builder.body([builder.binary(value) if random.random() < 0.5 else value])
+
+
+def _view(builder: Builder, type: TensorType) -> Ref:
+    """A value of this type that is a view of an input."""
+    kind = builder.pick(("input", "reverse", "slice", "pad"))
+    if kind == "reverse":
+        axes = tuple(range(0, type.rank, 2))
+        return builder.add("reverse", (builder.input(type),), type, dimensions=axes)
+    if kind == "slice":
+        limits = tuple(2 * size + 1 for size in type.shape)
+        attrs = {"start_indices": (1,) * type.rank, "limit_indices": limits, "strides": (2,) * type.rank}
+        return builder.add("slice", (builder.input(TensorType(limits, type.dtype)),), type, **attrs)
+    if kind == "pad" and min(type.shape) > 1:
+        inner, zeros = TensorType(tuple(size - 1 for size in type.shape), type.dtype), (0,) * type.rank
+        operands = (builder.input(inner), builder.input(TensorType((), type.dtype)))
+        attrs = {"edge_padding_low": (1,) * type.rank, "edge_padding_high": zeros, "interior_padding": zeros}
+        return builder.add("pad", operands, type, **attrs)
+    return builder.input(type)

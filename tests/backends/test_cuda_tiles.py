@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_forms import Make, product, same, same_all
+from cuda_forms import Make, product, random_contraction, same, same_all, tiled
 from lower_graphs import Builder
 
 from tlir.backends.cuda import nvrtc, tiles
@@ -21,17 +21,6 @@ from tlir.ir.types import NAMED, TensorType
 from tlir.kernel.ir import Kernel, Launch
 from tlir.kernel.patterns import Contraction, as_contraction
 from tlir.passes.lower import lower
-
-
-def tiled(shape: Shape) -> Make:
-    """Kernels in tiles of one shape, whatever their own."""
-
-    def make(kernel: Kernel) -> Source | str:
-        contraction = as_contraction(kernel)
-        assert contraction is not None
-        return Tiles(contraction, shape).source()
-
-    return make
 
 
 def contraction_of(body: Body) -> Contraction:
@@ -193,6 +182,14 @@ def test_threads_that_wait_for_ever_are_seen() -> None:
     stuck = build([replace(made, text=text)])[made.name]
     with pytest.raises(BarrierError):
         stuck.run([np.zeros(800, np.uint32), np.zeros(800, np.uint32), np.zeros(400, np.uint32)])
+
+
+@pytest.mark.parametrize("shape", [SHAPES[2], SHAPES[5]], ids=lambda s: f"{s.rows}x{s.columns}")
+def test_random_contractions(shape: Shape) -> None:
+    bodies = [random_contraction(seed) for seed in range(shape.rows, shape.rows + 24)]
+    small = [body for body in bodies if sum(type.size for node in body.nodes for type in node.types) < 100000]
+    made = same_all(small, tiled(shape))
+    assert sum("xs[k]" in one.text for sources in made for one in sources) >= 4
 
 
 @pytest.mark.skipif(nvrtc.library() is None, reason="NVRTC is not installed")

@@ -21,7 +21,7 @@ from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.soft.machine import Real, Word
 from tlir.ir.types import DType
 from tlir.kernel.index import Index, Quotient, Remainder, Variable
-from tlir.kernel.ir import Block, Branch, Buffer, Kernel, Statement, Value
+from tlir.kernel.ir import Block, Branch, Buffer, Kernel, Loop, Statement, Value
 
 
 class CudaMachine(LaneMachine):
@@ -167,6 +167,26 @@ class CudaEmitter(Emitter):
                         b.assign(variable, part)
         for result, variables in zip(statement.results, results, strict=True):
             self.items[result.number] = self._from_parts(result, list(variables))
+
+    def _loop(self, loop: Loop) -> None:
+        if loop.variable.extent == 0:
+            for result, start in zip(loop.results, loop.start, strict=True):
+                self.items[result.number] = self.item(start)
+            return
+        starts = [self._parts(p, self.item(s)) for p, s in zip(loop.parameters, loop.start, strict=True)]
+        ends = self._run(loop.variable, loop.body, loop.parameters, starts)
+        self._leave(loop, ends)
+
+    def _leave(self, loop: Loop, ends: list[list[Any]]) -> None:
+        """The results of a loop are what it has left in these variables."""
+        for result, parameter, parts in zip(loop.results, loop.parameters, ends, strict=True):
+            item = self._from_parts(parameter, list(parts))
+            self.items[result.number] = Item(result.dtype, 1, item.limbs, item.real)
+
+    def _run(
+        self, variable: Variable, body: Block, parameters: tuple[Value, ...], starts: list[list[Any]]
+    ) -> list[list[Any]]:
+        return self._repeat(variable, ir.Constant(I64, 0), variable.extent, body, parameters, starts)
 
     @contextmanager
     def _steps(

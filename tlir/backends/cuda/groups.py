@@ -245,11 +245,6 @@ class GroupEmitter(CudaEmitter):
             for variable, part in zip(variables, end, strict=True):
                 b.assign(variable, part)
 
-    def _leave(self, loop: Loop, carried: list[list[Text]]) -> None:
-        for result, parameter, variables in zip(loop.results, loop.parameters, carried, strict=True):
-            item = self._from_parts(parameter, list(variables))
-            self.items[result.number] = Item(result.dtype, 1, item.limbs, item.real)
-
     def _staged(self, kind: Any, place: int) -> str:
         return f"(({type_name(kind)}*)(own + {place}u))"
 

@@ -94,13 +94,17 @@ SHAPES = (
 )
 
 
+def holds(contraction: Contraction) -> bool:
+    """Whether tiles are made for a contraction's dtype."""
+    dtype = contraction.total.dtype
+    return not dtype.is_bool and dtype.limbs == 1 and (not dtype.is_float or carrier(dtype) is not None)
+
+
 def suits(contraction: Contraction) -> bool:
     """Whether tiles hold a contraction and pay for it."""
-    dtype = contraction.total.dtype
-    if dtype.is_bool or (dtype.is_float and carrier(dtype) is None) or dtype.limbs > 1:
-        return False
     results = min(prod(v.extent for v in variables) for variables in (contraction.rows, contraction.columns))
-    return results >= 4 and sum(part.count for part in contraction.parts) >= LEAST_TERMS
+    terms = sum(part.count * (1 if part.blocks is None else part.blocks.extent) for part in contraction.parts)
+    return holds(contraction) and results >= 4 and terms >= LEAST_TERMS
 
 
 def shape_of(contraction: Contraction) -> Shape:

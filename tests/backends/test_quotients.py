@@ -1,0 +1,120 @@
+"""Quotients of complex numbers in kernels: the specification's words, ties and infinities included."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from lower_graphs import Builder, random_tensor
+
+from tlir.backends.cpu import settle
+from tlir.backends.cpu.device import Executable
+from tlir.backends.cuda.host import HostExecutable
+from tlir.backends.reference import evaluate
+from tlir.ir.graph import Body, Graph
+from tlir.ir.tensor import Tensor
+from tlir.ir.types import NAMED, DType, TensorType, complex_of
+from tlir.kernel.ir import Fallback
+from tlir.passes.check.lowering import check_lowering
+from tlir.passes.lower import lower
+
+pytest.importorskip("llvmlite")
+
+PARTS = [
+    *("float32", "float64", "float16", "bfloat16", "tfloat32", "float8_e4m3fn", "float8_e5m2fnuz", "float6_e3m2fn"),
+    "float4_e2m1fn",
+]
+
+
+def quotients(dtype: DType, size: int) -> Body:
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType((size,), dtype)
+    x, y = builder.input(type), builder.input(type)
+    nodes = [builder.add("divide", (x, y), type)]
+    nodes += [builder.add("integer_pow", (y,), type, exponent=exponent) for exponent in (-1, -2)]
+    return builder.body(nodes)
+
+
+def same(executable: Executable, inputs: list[Tensor]) -> None:
+    with np.errstate(all="ignore"):
+        expected, results = evaluate(executable.body, inputs), executable.run(inputs)
+    assert [a.same_words(b) for a, b in zip(expected, results, strict=True)] == [True] * len(expected)
+    assert executable.statistics.reference == []
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_words_of_every_kind(name: str) -> None:
+    body = quotients(complex_of(NAMED[name]), 150)
+    random = np.random.default_rng(1)
+    same(Executable(body), [random_tensor(random, type) for type in body.input_types])
+
+
+def pairs(dtype: str, *values: Any) -> Tensor:
+    return Tensor.from_numpy(np.array(values, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_ties_and_what_is_next_to_them(dtype: str) -> None:
+    """Subnormal results half way between two numbers, by exact and by slightly different divisors; cancellation, and
+    quotients that overflow."""
+    part = np.float32 if dtype == "complex64" else np.float64
+    tiny, small, great = np.finfo(part).smallest_subnormal, np.finfo(part).tiny, np.finfo(part).max
+    rows = [
+        (complex(3 * tiny, 5 * tiny), complex(2, 0)),
+        (complex(3 * tiny, 5 * tiny), complex(2, tiny)),
+        (complex(3 * tiny, 5 * tiny), complex(0, 2)),
+        (complex(3 * small, tiny), complex(4, small)),
+        (complex(1, 1), complex(1, -1)),
+        (complex(3, 3), complex(3, 3)),
+        (complex(1 + np.finfo(part).eps, 1), complex(1, 1 + np.finfo(part).eps)),
+        (complex(great, great), complex(0.5, 0)),
+        (complex(great, -great), complex(1, 1)),
+        (complex(great, 1), complex(great, great)),
+        (complex(tiny, 0), complex(great, tiny)),
+        (complex(-0.0, -0.0), complex(2, 3)),
+        (complex(-0.0, 0.0), complex(-2, 0.0)),
+        (complex(0.0, 0.0), complex(0.0, 0.0)),
+        (complex(1, 2), complex(0.0, -0.0)),
+        (complex(np.inf, 1), complex(1, 2)),
+        (complex(1, np.nan), complex(1, 2)),
+        (complex(1, 2), complex(np.inf, -np.inf)),
+    ]
+    dividends, divisors = zip(*rows, strict=True)
+    body = quotients(NAMED[dtype], len(rows))
+    same(Executable(body), [pairs(dtype, *dividends), pairs(dtype, *divisors)])
+
+
+def ordinary(dtype: str, size: int) -> list[Tensor]:
+    random = np.random.default_rng(2)
+    return [pairs(dtype, *(random.standard_normal(size) + 1j * random.standard_normal(size))) for _ in range(2)]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_ordinary_numbers_do_not_need_the_specification(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*arguments: Any) -> None:
+        raise AssertionError("a quotient was not decided")
+
+    body = quotients(NAMED[dtype], 200)
+    executable = Executable(body)
+    same(executable, ordinary(dtype, 200))
+    monkeypatch.setattr(settle, "_quotient", refused)
+    executable.run(ordinary(dtype, 200))
+    with pytest.raises(AssertionError, match="not decided"):
+        executable.run([pairs(dtype, *[np.inf] * 200), pairs(dtype, *[1] * 200)])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_host_build(dtype: str) -> None:
+    same(HostExecutable(quotients(NAMED[dtype], 60)), ordinary(dtype, 60))
+
+
+def test_the_lowering_is_checked() -> None:
+    body = quotients(NAMED["complex64"], 3)
+    assert check_lowering(Graph(body)).status == "passed"
+
+
+@pytest.mark.parametrize("name", ["float128", "float8_e8m0fnu"])
+def test_other_formats_are_left_to_the_reference(name: str) -> None:
+    body = quotients(complex_of(NAMED[name]), 3)
+    assert all(isinstance(step, Fallback) for step in lower(body).steps)
