@@ -136,3 +136,42 @@ def test_words_in_a_module_with_others(dtype: str) -> None:
 def test_every_primitive_that_shares_is_compared() -> None:
     if len(COVERED) > 30:  # the other tests of this file were run
         assert COVERED == jax_capture._SHARING
+
+
+def _step(x: Any) -> Any:
+    """A loop whose equations are needed more often than was foreseen, and a choice."""
+
+    def body(carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        k, y = carry
+        return k + 1, lax.cond(k % 2 == 0, jnp.tanh, jnp.sin, jnp.exp(-y) @ y.T @ y / 8)
+
+    return lax.while_loop(lambda carry: carry[0] < 700, body, (0, x))[1].sum(1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_program_is_recorded_the_same_with_and_without(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(3).standard_normal((6, 6)).astype(jnp.dtype(dtype))
+    monkeypatch.setattr(jax_capture, "_KERNELS", {})
+    together = jax_capture.export(_step, x, trace=True)
+    shared = [kernel.shared for kernel in jax_capture._KERNELS.values()]
+    assert any(shared)
+    assert not all(shared)  # those of the loop were compiled alone in the end
+    again = jax_capture.export(_step, x, trace=True)
+    monkeypatch.setattr(jax_capture, "_KERNELS", {})
+    monkeypatch.setattr(jax_capture, "_SHARING", frozenset())
+    assert jax_capture.export(_step, x, trace=True) == together == again
+
+
+def test_a_module_that_cannot_be_made_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        raise ValueError("not today")
+
+    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+    program = lambda x: jnp.exp(x) @ jnp.tanh(x).T  # noqa: E731
+    expected = jax_capture.export(program, x)
+    monkeypatch.setattr(jax_capture, "_KERNELS", {})
+    monkeypatch.setattr(jax_capture._Shared, "compile", fails)
+    assert jax_capture.export(program, x) == expected
+    monkeypatch.setattr(jax_capture, "_KERNELS", {})
+    monkeypatch.setattr(jax_capture._Kernel, "compile", fails)
+    assert jax_capture.export(program, x) == expected
