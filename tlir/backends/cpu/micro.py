@@ -12,8 +12,6 @@ from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1, I32, I64, broadcast, intr
 
 UNROLLED = 4
 """Terms in a turn of the loop, whose counting would take time from the arithmetic."""
-AHEAD = 32
-"""Bytes of later memory that are asked for with each term; a turn asks for whole lines."""
 LINE = 64
 
 
@@ -24,7 +22,9 @@ class Micro:
 
     Each continues the tile's accumulators, or starts them where ``begins``. Where ``joins``, what it accumulated is a
     whole block, which it adds to the total (the start value where ``fresh``) instead of storing it. ``ahead`` is an
-    address from which on memory will be read soon."""
+    address from which on memory will be read soon: with each term ``asked`` bytes more are asked for."""
+
+    asked = 0
 
     def __init__(self, module: ir.Module, single: bool, fused: bool, start: int, rows: int, vectors: int) -> None:
         self.module = module
@@ -77,8 +77,8 @@ class Micro:
             carried = [b.phi(self.wide) for _ in at]
             for phi, old in zip(carried, sums, strict=True):
                 phi.add_incoming(old, before)
-            for line in range(0, count * AHEAD, LINE) if count > 1 else ():
-                self._ask(b, b.gep(ahead, [b.add(b.mul(step, ir.Constant(I64, AHEAD)), ir.Constant(I64, line))]))
+            for line in range(0, count * self.asked, LINE) if count > 1 else ():
+                self._ask(b, b.gep(ahead, [b.add(b.mul(step, ir.Constant(I64, self.asked)), ir.Constant(I64, line))]))
             left = b.gep(rows, [b.mul(step, ir.Constant(I64, self.rows))])
             right = b.gep(columns, [b.mul(step, ir.Constant(I64, self.width))])
             following: list[Any] = list(carried)

@@ -1,9 +1,10 @@
 """Threads that take parts of a launch in compiled code.
 
-A launch is a table of parts, ``(a, b, c, d)`` each, and a function ``entry(a, b, c, d, scratch, buffers)``. The threads
-of a pool and the one that launches take parts one after the other by counting a number up, so who is late takes fewer.
-Between launches a thread looks for the next one for some microseconds, in compiled code, and then waits for its lock:
-a launch soon after another costs no call of the system.
+A launch is a table of parts, ``(a, b, c, d, before)`` each, and a function ``entry(a, b, c, d, scratch, buffers)``. The
+threads of a pool and the one that launches take parts one after the other by counting a number up, so who is late takes
+fewer; a part begins when the first ``before`` ones are done, all of which have been taken by then. Between launches a
+thread looks for the next one for some microseconds, in compiled code, and then waits for its lock: a launch soon after
+another costs no call of the system.
 
 ``control`` is memory that all threads see, in lines of 64 bytes: ``GENERATION`` counts launches, ``NEXT`` the parts
 that are taken (from ``CLOSED`` on, there are none to take), ``FINISHED`` those that are done, and ``ACTIVE`` the
@@ -54,7 +55,7 @@ start:
   atomicrmw add ptr %active, i64 1 seq_cst
   br label %more
 more:
-  %taken = phi i64 [ 0, %start ], [ %taken.1, %run ]
+  %taken = phi i64 [ 0, %start ], [ %taken.1, %begin ]
   %enough = icmp uge i64 %taken, %limit
   br i1 %enough, label %leave, label %claim
 claim:
@@ -70,15 +71,26 @@ run:
   %entry = load ptr, ptr %entry_at
   %buffers = load ptr, ptr %buffers_at
   %scratch = load ptr, ptr %scratch_at
-  %first = shl i64 %number, 2
+  %first = mul i64 %number, 5
   %a.at = getelementptr i64, ptr %table, i64 %first
   %b.at = getelementptr i64, ptr %a.at, i64 1
   %c.at = getelementptr i64, ptr %a.at, i64 2
   %d.at = getelementptr i64, ptr %a.at, i64 3
+  %before.at = getelementptr i64, ptr %a.at, i64 4
   %a = load i64, ptr %a.at
   %b = load i64, ptr %b.at
   %c = load i64, ptr %c.at
   %d = load i64, ptr %d.at
+  %before = load i64, ptr %before.at
+  br label %early
+early:
+  %others = load atomic i64, ptr %finished seq_cst, align 8
+  %ready = icmp uge i64 %others, %before
+  br i1 %ready, label %begin, label %later
+later:
+  {pause}
+  br label %early
+begin:
   call void %entry(i64 %a, i64 %b, i64 %c, i64 %d, ptr %scratch, ptr %buffers)
   atomicrmw add ptr %finished, i64 1 seq_cst
   %taken.1 = add i64 %taken, 1
@@ -302,11 +314,11 @@ class Pool:
     def launch(
         self, entry: int, parts: Any, buffers: Any, scratch: int, mine: int | None, at_once: int, held: object
     ) -> None:
-        """Runs all parts (an array of int64, four for each) and returns when they are done. The calling thread takes
+        """Runs all parts (an array of int64, five for each) and returns when they are done. The calling thread takes
         parts with the scratch memory ``mine``, ``at_once`` before it looks whether it is interrupted, or none where
         that is None. If it is interrupted, the pool is of no more use, and keeps ``held`` alive."""
         functions, address = self._functions, self._address
-        count = len(parts) // 4
+        count = len(parts) // 5
         helpers = min(len(self.threads), count - (mine is not None))
         # a thread that still looks for work takes parts even if it would not be woken
         for number, memory in enumerate(self._memories):

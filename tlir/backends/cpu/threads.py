@@ -5,8 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from tlir.backends.cpu.pool import SPINS, Memory, Pool
@@ -37,12 +36,18 @@ def processors() -> int:
 
 
 class Schedule:
-    """The phases of a launch in the form in which compiled code takes them. ``in_phases``: their parts are those of a
-    sum of products by tiles, not of a kernel's space."""
+    """The phases of a launch as the table that compiled code takes: before each part its phase begins, all parts of the
+    phases before it have to be done. ``in_phases``: they are those of a sum of products by tiles, not parts of a
+    kernel's space."""
 
     def __init__(self, phases: Sequence[Phase], in_phases: bool) -> None:
-        self.phases = [(ctypes.c_int64 * (4 * len(phase)))(*(x for part in phase for x in part)) for phase in phases]
-        self.parts = sum(len(phase) for phase in phases)
+        rows: list[int] = []
+        for phase in phases:
+            before = len(rows) // 5
+            for part in phase:
+                rows += [*part, before]
+        self.table = (ctypes.c_int64 * len(rows))(*rows)
+        self.parts = len(rows) // 5
         self.in_phases = in_phases
 
 
@@ -57,31 +62,42 @@ def share(
     count: int,
     held: object,
 ) -> None:
-    """Runs the phases of a launch one after the other, the parts of each on ``count`` threads, and returns when all are
-    done. ``entry`` is the address of the function that runs a part, ``call`` the same function for Python; it gets
-    ``own`` bytes of scratch memory of the thread that runs it, and the addresses of the buffers, to which that of
-    ``shared`` bytes is added if there are any.
+    """Runs the parts of a launch on ``count`` threads, and returns when all are done. ``entry`` is the address of the
+    function that runs a part, ``call`` the same function for Python; it gets ``own`` bytes of scratch memory of the
+    thread that runs it, and the addresses of the buffers, to which that of ``shared`` bytes is added if there are any.
 
     ``work`` is the number of scalar operations of all parts. ``held`` are objects that compiled code reads and writes:
     where the calling thread is interrupted, others go on for a while. UnsupportedError TL0604 where the system has no
     more threads."""
-    at_once = max(1, INTERRUPTIBLE_FROM * schedule.parts // (work + 1))
     # the main thread only waits where a part takes too long to be interrupted
     waits = work > INTERRUPTIBLE_FROM * schedule.parts and threading.current_thread() is threading.main_thread()
-    with _free_pool(count if waits else count - 1) as pool:
-        memory = _own.shared if pool is None else pool.shared
-        addresses = [*buffers, memory.address(shared)] if shared else buffers
-        array = (ctypes.c_void_p * len(addresses))(*addresses)
-        if pool is None:
-            for phase in schedule.phases:
-                for k in range(0, len(phase), 4):
-                    call(*phase[k : k + 4], scratch_address(own), ctypes.addressof(array))
-            passed_on()
-            return
+    helpers = count if waits else count - 1
+    pool = _pools.get(helpers) or _new_pool(helpers) if helpers else None
+    if pool is None or not pool.lock.acquire(blocking=False):
+        # another thread of the process uses the pool
+        addresses = _addresses(buffers, shared, _own.shared)
+        table, scratch, place = schedule.table, scratch_address(own), ctypes.addressof(addresses)
+        for k in range(0, len(table), 5):
+            call(*table[k : k + 4], scratch, place)
+        passed_on()
+        return
+    try:
+        addresses = _addresses(buffers, shared, pool.shared)
         mine = None if waits else scratch_address(own)
-        for phase in schedule.phases:
-            pool.launch(entry, phase, array, own, mine, at_once, (held, memory))
+        at_once = max(1, INTERRUPTIBLE_FROM * schedule.parts // (work + 1))
+        pool.launch(entry, schedule.table, addresses, own, mine, at_once, held)
         passed_on(pool.threads)
+    finally:
+        if pool.is_closed:
+            # its threads end when they have done what they are at
+            _abandoned[:] = [each for each in _abandoned if any(thread.is_alive() for thread in each.threads)]
+            _abandoned.append(_pools.pop(helpers))
+        pool.lock.release()
+
+
+def _addresses(buffers: Sequence[int], shared: int, memory: Memory) -> Any:
+    every = [*buffers, memory.address(shared)] if shared else buffers
+    return (ctypes.c_void_p * len(every))(*every)
 
 
 class _Own(threading.local):
@@ -104,24 +120,8 @@ _abandoned: list[Pool] = []
 _making = threading.Lock()
 
 
-@contextmanager
-def _free_pool(helpers: int) -> Iterator[Pool | None]:
-    """The pool of so many threads, for as long as it is needed; None for none, or where another thread uses it."""
-    pool = _pool(helpers) if helpers else None
-    if pool is None or not pool.lock.acquire(blocking=False):
-        yield None
-        return
-    try:
-        yield pool
-    finally:
-        if pool.is_closed:
-            # its threads end when they have done what they are at
-            _abandoned[:] = [each for each in _abandoned if any(thread.is_alive() for thread in each.threads)]
-            _abandoned.append(_pools.pop(helpers))
-        pool.lock.release()
-
-
-def _pool(helpers: int) -> Pool:
+def _new_pool(helpers: int) -> Pool:
+    """The pool of so many threads."""
     with _making:
         if helpers not in _pools:
             try:

@@ -25,7 +25,7 @@ from tlir.backends.cpu.compiled import Plan
 from tlir.backends.cpu.entry import BYTES, Entry, external, module_text
 from tlir.backends.cpu.factor import Factor, Loops, integer
 from tlir.backends.cpu.lanes import I1, I64, vector
-from tlir.backends.cpu.micro import AHEAD, Micro
+from tlir.backends.cpu.micro import LINE, UNROLLED, Micro
 from tlir.backends.cpu.phases import Shape
 from tlir.backends.cpu.values import FLOAT32, FLOAT64
 from tlir.kernel.index import Variable
@@ -42,8 +42,8 @@ LONGEST_BLOCK = 1024
 """Terms of a declared block, which has to fit a stretch whole."""
 UNIT_BYTES = 1 << 19
 """A packed unit: a quarter of a large second-level cache, together with what else is used."""
-UNITS = 16
-"""Units that the threads should have to share."""
+UNITS, FEWEST = 16, 2
+"""Units that the threads should have to share, and the panels that a unit should have."""
 SHARED_BYTES = 1 << 23
 RESULT_BYTES = 1 << 24
 """The packed shared side, and results that wait for their next stretch, at most."""
@@ -149,10 +149,11 @@ class Tiles:
         def rounded(positions: int, panel: int, extent: int) -> int:
             return min(max(positions // panel, 1), -(-extent // panel)) * panel
 
-        fewest = 4 * ROWS if self.columns_shared else 2 * self.width
-        most = min(UNIT_BYTES // line, max(fewest, self.unit_extent // UNITS))
+        most = min(UNIT_BYTES // line, max(FEWEST * self.unit_panel, self.unit_extent // UNITS))
         self.unit = rounded(most, self.unit_panel, self.unit_extent)
         self.units = -(-self.unit_extent // self.unit)
+        lines = -(-UNROLLED * self.panel * self.size // (self.unit // self.unit_panel * LINE))
+        self.micro.asked = lines * LINE // UNROLLED
         self.block = rounded(SHARED_BYTES // line, self.panel, self.extent)
         self.units_block = self.units
         self.tile = ROWS * self.width
@@ -308,7 +309,9 @@ class Tiles:
         """What a unit's tile asks for of the next shared panel, so that all of them together ask for all of it."""
         b = at.builder
         start = b.bitcast(b.gep(shared, [b.mul(panel, integer(self.panel_size))]), BYTES)
-        return b.gep(start, [b.mul(b.udiv(position, integer(self.unit_panel)), integer(AHEAD * self.stretch))])
+        return b.gep(
+            start, [b.mul(b.udiv(position, integer(self.unit_panel)), integer(self.micro.asked * self.stretch))]
+        )
 
     def _tile(
         self, at: Loops, number: int, row: Any, column: Any, places: Sequence[Any], terms: Any, step: Any
@@ -324,7 +327,7 @@ class Tiles:
         with at.range(integer(0), terms, part.count) as block:
             rows = b.gep(left, [b.mul(block, integer(ROWS))])
             columns = b.gep(right, [b.mul(block, integer(self.width))])
-            later = b.gep(ahead, [b.mul(block, integer(AHEAD))])
+            later = b.gep(ahead, [b.mul(block, integer(self.micro.asked))])
             one = b.and_(fresh, b.icmp_unsigned("==", block, integer(0)))
             self._call(at, row, column, [rows, columns, results, later, integer(part.count), I1(1), I1(1), one])
 
