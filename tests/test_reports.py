@@ -93,6 +93,18 @@ def test_what_jax_makes_of_them_is_right_or_a_bug(compiled: bool) -> None:
         assert (report.verdict == "bug") == (name in wrong)
 
 
+def test_a_cast_that_the_compiler_of_torch_leaves_out_is_a_bug() -> None:
+    capture = module(ROOT / "capture" / "torch_capture.py")
+    (program,) = (each for each in reports.programs("torch") if each.name == "cast_and_back")
+    graph = tlir.load(capture.export(program.function, *program.arguments, compile=True))
+    assert same(graph.run()[0], right("torch", "cast_and_back")[0])
+    report = compare(graph.ir, tolerance="auto")
+    recorded = graph.ir.samples[0].outputs[0].to_numpy()
+    identity = bool((recorded == reports.NORMAL).all())
+    assert identity == ("cast_and_back" in reports.SIMPLIFIED["torch"])
+    assert (report.verdict == "bug") == identity  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("frontend", ["jax", "torch"])
 def test_the_mean_of_a_million_small_numbers(frontend: str) -> None:
     """1,048,576 times 1e-5 in float16, added in float32 as both frontends do: the mean is the number itself, up to the
