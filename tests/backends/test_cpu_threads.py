@@ -15,6 +15,7 @@ from lower_graphs import Builder, random_tensor
 
 from tlir.backends.cpu import device, settle
 from tlir.backends.cpu import threads as shares
+from tlir.backends.cpu.compiled import Compiled
 from tlir.backends.cpu.threads import Schedule, share
 from tlir.backends.reference import evaluate
 from tlir.floatlib.soft import objects
@@ -142,3 +143,31 @@ def test_kept_code_that_is_something_else_is_compiled_again(
     assert (executable.statistics.compiled, executable.statistics.cache_hits) == (1, 0)
     assert file.read_bytes() == good
     assert objects.kept(file.stem) == good[32:]
+
+
+@pytest.mark.parametrize(("rows", "columns", "axis"), [(3000, 64, 0), (64, 3000, 1), (2000, 40, 1)])
+def test_the_memory_of_an_evaluation_counts_what_threads_take_for_themselves(
+    rows: int, columns: int, axis: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Softmax, whose kernel keeps the exponentials of a row or of several columns."""
+    monkeypatch.setenv("TLIR_THREADS", "3")
+    builder = Builder(np.random.default_rng(0))
+    d = NAMED["float32"]
+    full, kept = TensorType((rows, columns), d), TensorType((columns if axis == 0 else rows,), d)
+    x = builder.input(full)
+
+    def over(value: Any, reducer: str) -> Any:
+        reduced = builder.add("reduce", (value,), kept, reducer=reducer, dimensions=(axis,))
+        return builder.add("broadcast_in_dim", (reduced,), full, broadcast_dimensions=(1 - axis,))
+
+    powers = builder.add("exponential", (builder.add("subtract", (x, over(x, "maximum")), full),), full)
+    body = builder.body([builder.add("divide", (powers, over(powers, "add")), full)])
+    executable = device.Executable(body)
+    needed, _ = executable.peak_memory()
+    (step,) = executable.program.steps
+    call = executable.call(0, step)
+    assert not isinstance(call, str)
+    stages = [call.compiled] if isinstance(call.compiled, Compiled) else [each for each, *_ in call.compiled.stages]
+    scratch = max(stage.plan.scratch for stage in stages)
+    assert scratch or len(stages) > 1
+    assert 2 * full.nbytes + 3 * (scratch - 64) <= needed <= 2 * full.nbytes + 3 * scratch + 2 * full.nbytes

@@ -14,6 +14,7 @@ from tlir.backends.automatic import operations
 from tlir.backends.cpu.arena import empty
 from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, compile_kernel
 from tlir.backends.cpu.phases import phases, pieces_of
+from tlir.backends.cpu.scratch import scratch_bytes
 from tlir.backends.cpu.settle import passed_on
 from tlir.backends.cpu.stages import work_of
 from tlir.backends.cpu.threads import INTERRUPTIBLE_FROM, Phase, Schedule, scratch_address, share, threads
@@ -118,14 +119,17 @@ class Executable:
         return Call(compiled, tuple(arguments), work_of(launch.kernel), moved)
 
     def peak_memory(self) -> tuple[int, Node | None]:
-        """Bytes of the values that are there at once, at most, and a node at which they are."""
-        program, peak, worst = self.program, 0, None
+        """Bytes of the values that are there at once, at most, with what a kernel takes beside them, and a node at
+        which they are."""
+        program, peak, worst, count = self.program, 0, None, threads()
         held = {ref: type.nbytes for ref, type in program.types.items() if ref in program.inputs}
         held |= {ref: program.types[ref].nbytes for ref in program.constants}
         total = sum(held.values())
         for number, step in enumerate(program.steps):
+            beside = 0
             if isinstance(step, Launch):
                 made, node = written(step), step.kernel.nodes[-1] if step.kernel.nodes else None
+                beside = scratch_bytes(step.kernel, count)
             elif isinstance(step, Fallback):
                 made, node = [Ref(step.node, k) for k in range(len(self.body.nodes[step.node].types))], step.node
             else:
@@ -134,8 +138,8 @@ class Executable:
                 total -= held.get(ref, 0)
                 held[ref] = self.body.type_of(ref).nbytes
                 total += held[ref]
-            if node is not None and total > peak:
-                peak, worst = total, self.body.nodes[node]
+            if node is not None and total + beside > peak:
+                peak, worst = total + beside, self.body.nodes[node]
             for ref in self._last[number]:
                 total -= held.pop(ref, 0)
         return peak, worst
