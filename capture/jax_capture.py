@@ -3408,15 +3408,15 @@ def export(
     return artifact
 
 
-def write(path: str | os.PathLike[str], fn: Callable[..., Any], /, *args: Any, **options: Any) -> dict[str, Any]:
+def write(path: str | os.PathLike[str], fn: Callable[..., Any], /, *args: Any, **options: Any) -> int:
     """Export and save, as ``export`` and ``save`` say, but what goes to the ``.safetensors`` file is written when it is
-    computed: a trace takes no more memory than the values that are still needed. The result is the artifact without
-    the values of its outputs and trace."""
+    computed: a trace takes no more memory than the values that are still needed. Options and errors are those of
+    ``export``; the result is the number of nodes."""
     own: dict[str, Any] = {"name": None, "trace": False, "compile": False, "sizes": None}
     own |= {key: options.pop(key) for key in own if key in options}
     with _rare_collections(), _captured(fn, args, options, *own.values()) as (artifact, evaluate):
         _write(artifact, path, evaluate)
-    return artifact
+    return len(artifact["nodes"])
 
 
 _Put = Callable[[str, int, Any], None]

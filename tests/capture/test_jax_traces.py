@@ -44,12 +44,11 @@ def test_what_is_written_as_it_comes_is_what_is_kept(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
     artifact = capture.export(_program, *_arguments(), trace=True)
     capture.save(artifact, tmp_path / "kept" / "p.json")
-    described = capture.write(tmp_path / "written" / "p.json", _program, *_arguments(), trace=True)
+    count = capture.write(tmp_path / "written" / "p.json", _program, *_arguments(), trace=True)
     assert sorted(os.listdir(tmp_path / "written")) == ["p.json", "p.safetensors"]
     for name in os.listdir(tmp_path / "kept"):
         assert (tmp_path / "kept" / name).read_bytes() == (tmp_path / "written" / name).read_bytes(), name
-    assert described["nodes"] == artifact["nodes"]
-    assert "base64" not in json.dumps(described["samples"][0]["outputs"])
+    assert count == len(artifact["nodes"])
     graph = read(tmp_path / "written" / "p.json")
     kept = from_json(artifact)
     assert graph.samples[0].trace is not None
