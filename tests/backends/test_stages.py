@@ -284,3 +284,16 @@ def test_blocks_are_summed_in_lanes_on_one_thread(
     if dtype == "float32":
         inputs[0] = Tensor(line, np.where(random.random(count) < 0.9, 0x80000000, inputs[0].words).astype(np.uint32))
     assert same(body, inputs) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float128", "float8_e5m2"])
+@pytest.mark.parametrize("count", [1023, 1024, 1025, 16 * 70 - 1, 16 * 70])
+def test_sums_in_order(dtype: str, count: int) -> None:
+    """What is written out several steps at a time, and the rest."""
+    assert same(*vector_sum(count, dtype, "add", SEQUENTIAL)) == 0
+    if dtype == "float32":
+        body, inputs = vector_sum(count, dtype, "add", SEQUENTIAL)
+        for word in (0x80000000, 0xFFC00001):
+            inputs[0].words[:] = 0x80000000
+            inputs[0].words[-1] = word
+            same(body, inputs)

@@ -378,7 +378,7 @@ def abreast(loop: Loop) -> tuple[list[Statement], list[Statement]] | None:
         for s in Block(tuple(free)).walk()
     )
     simple = all(isinstance(s, Apply) for s in bound)
-    return divided if quiet and simple and any(isinstance(s, Loop) for s in free) else None
+    return divided if quiet and simple and any(isinstance(s, Loop) or _is_heavy(s) for s in free) else None
 
 
 def _flat(variables: Sequence[Variable]) -> Index:

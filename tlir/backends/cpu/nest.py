@@ -24,6 +24,7 @@ from tlir.backends.cpu.lanes import BYTE, I1, I32, I64, broadcast, prefetch, spl
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.space import Nest, lanes_along
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
+from tlir.kernel import index as ix
 from tlir.kernel.index import Index, Variable
 from tlir.kernel.ir import (
     Apply,
@@ -42,6 +43,12 @@ from tlir.kernel.ir import (
     Value,
     results_of,
 )
+
+LONG, LIGHT, WRITTEN_OUT = 1 << 10, 3, 16
+"""Steps of a loop without lanes that is written out, its statements at most, and how many steps together."""
+
+AHEAD = 1 << 11
+"""Bytes that memory is asked for ahead."""
 
 MOVES = frozenset(("select", "negate", "abs", "copysign", "bitcast_convert", "convert", "real", "imag"))
 """Operations whose result may be a NaN with bits of an operand's (``convert``: between equal dtypes)."""
@@ -355,6 +362,8 @@ class Emitter:
     ) -> list[list[Any]]:
         """A loop over ``body`` with what it carries; the parts of what it leaves."""
         strip = strips.find(self.nest, body, variable) if self.mask is None else None
+        if self.nest.lane is None and self.mask is None and variable.extent >= LONG and len(body.statements) <= LIGHT:
+            return self._written_out(variable, body, parameters, starts)
         if strip is None:
             return self._repeat(variable, ir.Constant(I64, 0), variable.extent, body, parameters, starts)
         b, lanes = self.builder, self.nest.lanes
@@ -423,6 +432,35 @@ class Emitter:
             return self.narrow.number(value.dtype, self.builder.extract_element(inner.wide.real(item), number))
         words = [self.builder.extract_element(word, number) for word in inner.wide.limbs(item)]
         return self.narrow.words(value.dtype, words)
+
+    def _written_out(
+        self, variable: Variable, body: Block, parameters: tuple[Value, ...], starts: list[list[Any]]
+    ) -> list[list[Any]]:
+        """A loop without lanes, some steps at a time: so the processor looks further ahead while each waits for the one
+        before, and memory is asked for once a line."""
+        b, whole = self.builder, variable.extent // WRITTEN_OUT
+        reads = [s for s in body.statements if isinstance(s, Load) and s.buffer.role == "input"]
+        counter = Variable(-3, whole)
+        with self._steps(counter, ir.Constant(I64, 0), whole, starts) as (carried, steps):
+            first = b.mul(self.addresses.counters[counter], ir.Constant(I64, WRITTEN_OUT))
+            self.addresses.counters[variable] = first
+            for load in reads:
+                size = word_type(load.buffer.dtype).width // 8
+                if load.offset.coefficient(variable) == 1 and load.buffer.dtype.limbs == 1:
+                    for byte in range(AHEAD, AHEAD + WRITTEN_OUT * size, 64):
+                        self.ask(self.starts[load.buffer], ix.add(load.offset, byte // size), False)
+            for step in range(WRITTEN_OUT):
+                self.addresses.counters[variable] = b.add(first, ir.Constant(I64, step))
+                for parts, parameter in zip(carried, parameters, strict=True):
+                    self.items[parameter.number] = self._from_parts(parameter, parts)
+                self.block(body)
+                ends = zip(parameters, body.results, strict=True)
+                carried = [self._parts(p, self.item(v)) for p, v in ends]
+            steps.ends = carried
+        rest = variable.extent - whole * WRITTEN_OUT
+        if not rest:
+            return steps.ends
+        return self._repeat(variable, ir.Constant(I64, whole * WRITTEN_OUT), rest, body, parameters, steps.ends)
 
     def _repeat(
         self,
