@@ -7,6 +7,7 @@ import pytest
 from cuda_forms import product, reduction, same_all
 from lower_graphs import Builder
 
+from tlir.backends.cuda import stages
 from tlir.backends.cuda.stages import DEPTH, SEGMENTS, Stages, staged
 from tlir.ir.graph import Body
 from tlir.ir.ops import Accumulate
@@ -80,12 +81,28 @@ def test_words() -> None:
         reduction("float32", (3, 20000), (1,), "add", BLOCKED),
         reduction("bfloat16", (17000,), (0,), "add", BLOCKED),
         reduction("float128", (3000,), (0,), "add", Accumulate(order="blocked", block=10)),
-        reduction("float32", (2, 70000), (1,), "add", PAIRWISE),
+        reduction("float32", (66000,), (0,), "add", PAIRWISE),
         reduction("float64", (65536,), (0,), "multiply", PAIRWISE),
         scaled("maximum", 40000),
         scaled("add", 20000, BLOCKED),
-        scaled("add", 66000, PAIRWISE),
         product(((5, 4100), (4100, 6)), accumulate=Accumulate(order="blocked", block=16, fma=True)),
     ]
     for body, made in zip(bodies, same_all(bodies), strict=True):
         assert len(made) == len(stages_of(body).stages) >= 2
+
+
+def test_random_reductions_in_many_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every loop that can be cut is, however short."""
+    for name, size in (("LONG", 4), ("LONG_SUMS", 2), ("SEGMENTS", 3)):
+        monkeypatch.setattr(stages, name, size)
+    bodies = []
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        shape = tuple(int(size) for size in random.integers(1, (4, 40, 30)))
+        axes = tuple(int(axis) for axis in random.permutation(3)[: 1 + seed % 3])
+        order = (None, PAIRWISE, Accumulate(order="blocked", block=1 + seed % 8))[int(random.integers(3))]
+        reducer = "add" if order else ("add", "maximum", "multiply", "minimum")[int(random.integers(4))]
+        dtype = ("float32", "float64", "int32", "bfloat16", "uint8")[int(random.integers(5))]
+        bodies.append(reduction(dtype, shape, axes, reducer, order))
+    assert sum(len(sizes(body)) for body in bodies) > 10
+    same_all(bodies)
