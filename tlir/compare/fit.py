@@ -454,6 +454,8 @@ def reproduced(graph: Graph, sample: Sample, freedoms: Freedoms) -> dict[int, st
     compiled = graph.producer is not None and graph.producer.outputs == "compiled"
     if not freedoms.order or ((compiled or not sample.trace) and additions(graph.body) > QUICK_WORK):
         return {}
+    if not any(choices(graph, graph.body, node) for node in graph.nodes):
+        return {}
     search_ = _Search(replace(graph, samples=(sample,)), QUICK_TRIES, QUICK_WORK)
     for node in graph.nodes:
         search_.visit(node)

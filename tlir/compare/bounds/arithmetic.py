@@ -109,9 +109,13 @@ def quickly(step: Step, fmt: Format, exact: Interval, unrounded: bool = False) -
 
 def sum_of(step: Step, a: Interval, b: Interval, less: bool = False) -> Enclosure:
     """a + b, or a - b."""
+    fmt = step.dtype.float_format
+    if step.folded is not None:
+        b = iv.negative(b) if less else b
+        sizes = [np.maximum(np.abs(end.lo), np.abs(end.hi)) for end in (a, b)]
+        return _refolded(step, fmt, iv.add(a, b), 1.01 * (sizes[0] + sizes[1] + step.folded))
     if plainly_sure(step):
         return step.sure()
-    fmt = step.dtype.float_format
     quick = quickly(step, fmt, Interval(a.lo - b.hi, a.hi - b.lo) if less else Interval(a.lo + b.lo, a.hi + b.hi))
     if quick is not None:
         return quick
@@ -122,6 +126,16 @@ def sum_of(step: Step, a: Interval, b: Interval, less: bool = False) -> Enclosur
     if step.freedoms.keeps_excess(fmt):
         sure = sure & (~inexact(fmt, exact))
     return step.enclosed(result, step.tags(nan | overflow), sure)
+
+
+def _refolded(step: Step, fmt: Format, parts: tuple[Interval, Mask], size: F64) -> Enclosure:
+    """The enclosure of an operation with a constant on the result of one with a constant, where a compiler may combine
+    the two constants first: the rounding of one operation is replaced by that of the constants' combination, each of
+    them at most half a unit of ``size``."""
+    exact, nan = parts
+    error = iv.limits(fmt).unit * size + iv.limits(fmt).step
+    result, overflow = step.rounded(fmt, Interval(iv.down(exact.lo - error), iv.up(exact.hi + error)), step.fused)
+    return step.enclosed(result, step.tags(nan | overflow))
 
 
 def _add(step: Step) -> Enclosure:
@@ -156,6 +170,9 @@ def product_error(a: F64, b: F64, product: F64) -> Mask:
 def product_of(step: Step, a: Interval, b: Interval, same: bool) -> Enclosure:
     fmt = step.dtype.float_format
     fused = step.fused and step.freedoms.fma
+    if step.folded is not None:
+        exact, nan = iv.multiply(a, b)
+        return _refolded(step, fmt, (exact, nan), 2.5 * np.maximum(np.abs(exact.lo), np.abs(exact.hi)))
     if plainly_sure(step, fused):
         return step.sure()
     quick = quickly(step, fmt, iv.square(a) if same else iv.corners(np.multiply, a, b), fused)

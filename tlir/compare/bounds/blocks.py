@@ -23,10 +23,10 @@ from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor, Words
 from tlir.ir.types import DType, TensorType
 
-BLOCK = 1 << 15
-"""Elements of a block, at most: its arrays of float64 take 256 KiB each."""
+BLOCK = 1 << 16
+"""Elements of a block, at most: its arrays of float64 take 512 KiB each."""
 
-LEAST = 1 << 16
+LEAST = 1 << 17
 """Elements of the smallest results that are computed in blocks."""
 
 ELEMENTWISE = frozenset((*arithmetic.RULES, *elementary.RULES, *special.RULES, *logic.RULES, "convert"))

@@ -150,13 +150,18 @@ def nearest(fmt: Format, x: F64, normal: bool = False) -> F64:
         return x
     if fmt == FLOAT32:
         return x.astype(np.float32).astype(np.float64)
-    if _regular(fmt) and (normal or regular(fmt, x)):
+    size = None if normal or not _regular(fmt) or not x.size else np.abs(x)
+    if normal or (size is not None and size.max() <= limits(fmt).top):
         x = np.asarray(x)
         drop = 53 - fmt.precision
         added = np.asarray(x.view(np.uint64) >> np.uint64(drop))
         added &= np.uint64(1)
         added += np.uint64((1 << (drop - 1)) - 1)
-        return _cut(fmt, x, added)
+        rounded = _cut(fmt, x, added)
+        if size is not None and not size.min() >= limits(fmt).tiny:
+            small = size < limits(fmt).tiny
+            rounded[small] = _scaled(fmt, x[small], np.rint)
+        return rounded
     if fmt == FLOAT16:
         return x.astype(np.float16).astype(np.float64)
     if not _regular(fmt):

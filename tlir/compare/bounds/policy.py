@@ -84,8 +84,8 @@ POLICIES: dict[str, Policy] = {
             "frontend",
             "any order, fused multiply-add, the frontend's accuracy of elementary functions, its treatment of "
             "subnormal numbers, float16 and narrower results kept in float32; in compiled outputs, division by a "
-            "constant or repeated value through its reciprocal, and conversions to narrow formats left out where an "
-            "operation takes the result",
+            "constant or repeated value through its reciprocal, two constants that are added or multiplied one after "
+            "the other combined first, and conversions to narrow formats left out where an operation takes the result",
         ),
         Policy(
             "loose",
@@ -113,7 +113,8 @@ class Freedoms:
     reciprocal: str
     """ "never", "constant" or "always"."""
     compiled: bool = False
-    """Whether narrow results of conversions may stay wide too, where an operation of the narrow format takes them."""
+    """Whether narrow results of conversions may stay wide too, where an operation of the narrow format takes them, and
+    the constants of two sums or products be combined."""
 
     def __str__(self) -> str:
         """The policy and what it permits here, in one line."""
@@ -143,7 +144,7 @@ class Freedoms:
     def in_written_order(self) -> Freedoms:
         """The same without another order, fused operations, wider intermediates, flushed subnormals and reciprocals:
         what is left is other rounding inside elementary functions."""
-        return replace(self, order=False, fma=False, excess=False, flush=False, reciprocal="never")
+        return replace(self, order=False, fma=False, excess=False, flush=False, reciprocal="never", compiled=False)
 
     def ulps(self, function: str, fmt: Format) -> tuple[Format, float, float]:
         """The format in which a function is computed, and the largest error in its units in the last place, at values

@@ -72,6 +72,7 @@ class _Nodes:
     def __init__(self, body: Body, freedoms: Freedoms, reasons: Reasons, place: str = "") -> None:
         self.freedoms, self.reasons, self.place = freedoms, reasons, place
         self.fused, self.soft, self.constant = fusable(body), softened(body), shared(body)
+        self.folds = folded(body) if freedoms.compiled else {}
 
     def enclose(self, node: Node, operands: tuple[Enclosure, ...], stays: bool = True) -> tuple[Enclosure, ...]:
         """The enclosures of a node's results. ``stays``: what it computes may go on as it is, unrounded say."""
@@ -90,6 +91,7 @@ class _Nodes:
             stays and node.id in self.soft,
             tuple(ref.node in self.constant for ref in node.inputs),
             run,
+            self.folds.get(node.id) if stays else None,
         )
         made = (RULES[node.op](step),) if node.op in RULES else tuple(SEVERAL_RULES[node.op](step))
         return tuple(evenly_tagged(_also_rounded(enclosure, self.freedoms)) for enclosure in made)
@@ -211,6 +213,37 @@ def softened(body: Body) -> frozenset[int]:
         if node.op != "convert" and (not moves or node.id in wanted):
             wanted.update(ref.node for ref in node.inputs)
     return frozenset(found)
+
+
+_FOLDS = {"add": ("add", "subtract"), "subtract": ("add", "subtract"), "multiply": ("multiply",)}
+
+
+@remembered()
+def folded(body: Body) -> dict[int, float]:
+    """Sums and products of a constant and such a sum or product of another constant, with a bound of the latter: a
+    compiler may combine the constants first."""
+    found: dict[int, float] = {}
+    for node in body.nodes:
+        if node.op not in _FOLDS or not node.type.dtype.is_float:
+            continue
+        for k, other in ((0, 1), (1, 0)):
+            inner = body.nodes[node.inputs[other].node]
+            sizes = [_size(body, ref) for ref in inner.inputs] if inner.op in _FOLDS[node.op] else []
+            size = max((size for size in sizes if size is not None), default=None)
+            if size is not None and _size(body, node.inputs[k]) is not None:
+                found[node.id] = size + found.get(inner.id, 0.0)
+    return found
+
+
+def _size(body: Body, ref: Ref) -> float | None:
+    """The greatest magnitude in a constant, perhaps after it has been moved; None of what is none."""
+    node = body.nodes[ref.node]
+    while node.op in ("broadcast_in_dim", "reshape", "transpose"):
+        node = body.nodes[node.inputs[0].node]
+    if node.op != "constant" or not node.type.size:
+        return None
+    ends = certain(node.attrs["value"]).interval
+    return float(max(np.abs(ends.lo).max(), np.abs(ends.hi).max()))
 
 
 @remembered()

@@ -55,6 +55,8 @@ class Step:
     constant: tuple[bool, ...]
     """Which operands are constants, or one value repeated, as far as a compiler sees."""
     run: Callable[[Body, list[Enclosure]], list[Enclosure]]
+    folded: float | None = None
+    """Where a compiler may combine the constant operand with that of the operation before: a bound of the latter."""
     settled: bool = False
     """Whether the rule has taken into account that values may be kept in float32."""
 
