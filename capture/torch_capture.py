@@ -1985,8 +1985,13 @@ def _gather(w: Writer, a: Any) -> Value:
     for other in range(value.rank):
         if other != axis:
             value = w.slice(value, other, 0, index.shape[other])
+    return w.reshape(_picked(w, value, index, axis), w.out[0][0])
+
+
+def _picked(w: Writer, value: Value, index: Value, axis: int) -> Value:
+    """value[i with index[i] at ``axis``]; the other axes are of equal sizes."""
     others = [other for other in range(value.rank) if other != axis]
-    result = w.emit(
+    return w.emit(
         "gather",
         [value, w.convert(index, "int64")],
         index.shape,
@@ -2000,7 +2005,6 @@ def _gather(w: Writer, a: Any) -> Value:
         slice_sizes=[1] * value.rank,
         mode="clip",
     )
-    return w.reshape(result, w.out[0][0])
 
 
 def _scattered(w: Writer, value: Value, dim: int, index: Value, source: Operand, reducer: str) -> Value:
@@ -4593,6 +4597,171 @@ RULES["aten.fractional_max_pool2d.default"] = _fractional_max_pool(2)
 RULES["aten.fractional_max_pool3d.default"] = _fractional_max_pool(3)
 
 
+# ---- rules: the loss of connectionist temporal classification
+
+
+class _Alignments:
+    """What native/LossCTC.cpp works with: per batch element the labels with a blank before, between and behind them.
+
+    ``probs`` has axes (batch, time, class), ``labels`` (batch, label) and ``emitted`` (batch, time, label). Labels from
+    ``2 * sizes`` on are blanks that no alignment within the lengths reaches.
+    """
+
+    def __init__(self, w: Writer, a: Any) -> None:
+        probs = a.log_probs if a.log_probs.rank == 3 else w.reshape(a.log_probs, [a.log_probs.shape[0], 1, -1])
+        self.w, self.probs = w, w.transpose(probs, [1, 0, 2])
+        self.batch, self.time, self.classes = self.probs.shape
+        self.lengths, self.sizes = (
+            w.reshape(w.convert(x, "int64") if isinstance(x, Value) else w.constant(torch.tensor(x)), [self.batch])
+            for x in (a.input_lengths, a.target_lengths)
+        )
+        targets = w.convert(a.targets, "int64")
+        count = targets.shape[-1]
+        place = self.iota([self.batch, count], 1)
+        if targets.rank == 1:  # one behind the other
+            pairs = [self.batch, self.batch]
+            earlier = w.compare("LT", self.iota(pairs, 0), self.iota(pairs, 1))
+            spread = w.along(self.sizes, pairs, [0])
+            starts = w.reduce(w.select(earlier, spread, w.full(0, spread)), "add", [0])
+            place_of = w.op("add", place, w.along(starts, place.shape, [0]))
+            place_of = w.op("minimum", place_of, w.full(count - 1, place_of))
+            targets = self.gather(w.along(targets, place.shape, [1]), place_of)
+        blank = w.full(a.blank, place)
+        within = w.compare("LT", place, w.along(self.sizes, place.shape, [0]))
+        targets = w.select(within, targets, blank)
+        ends = [*place.shape, 1]
+        both = w.reshape(w.concatenate([w.reshape(blank, ends), w.reshape(targets, ends)], 2), [self.batch, 2 * count])
+        self.labels = w.concatenate([both, w.full(a.blank, w.slice(place, 1, 0, 1))], 1)
+        self.count = self.labels.shape[1]
+        self.nothing = w.full(-math.inf, self.labels, self.probs.dtype)
+        shape = [self.batch, self.time, self.count]
+        self.emitted = self.gather(self.probs, w.along(self.labels, shape, [0, 2]))
+        self.differs = w.compare("NE", self.labels, self.moved(self.labels, 2, w.full(-1, self.labels)))
+        """Whether a label is another one than that two places before, so that the blank between may be left out."""
+
+    def iota(self, shape: Sequence[int], axis: int) -> Value:
+        return self.w.emit("iota", [], shape, "int64", iota_dimension=axis)
+
+    def gather(self, value: Value, index: Value) -> Value:
+        """Along the last axis."""
+        return _picked(self.w, value, index, value.rank - 1)
+
+    def moved(self, value: Value, by: int, fill: Value) -> Value:
+        """``value`` moved along the labels to higher places, or to lower ones; what comes in is that of ``fill``."""
+        size = min(abs(by), self.count)
+        edge = self.w.slice(fill, 1, 0, size)
+        if by > 0:
+            return self.w.concatenate([edge, self.w.slice(value, 1, 0, self.count - size)], 1)
+        return self.w.concatenate([self.w.slice(value, 1, size, self.count), edge], 1)
+
+    def at(self, k: int) -> Value:
+        """What is emitted at a time."""
+        return self.w.reshape(self.w.slice(self.emitted, 1, k, k + 1), [self.batch, self.count])
+
+    def log_sum(self, values: Sequence[Value]) -> Value:
+        w = self.w
+        top = functools.reduce(functools.partial(w.op, "maximum"), values)
+        top = w.select(w.compare("EQ", top, w.full(-math.inf, top)), w.full(0.0, top), top)
+        terms = [w.op("exponential", w.op("subtract", value, top)) for value in values]
+        return w.op("add", w.op("log", functools.reduce(functools.partial(w.op, "add"), terms)), top)
+
+    def step(self, state: Value, k: int, direction: int) -> Value:
+        """The next time's state: what comes from the same label, the one beside it, and the next but one."""
+        w = self.w
+        differs = (
+            self.differs if direction > 0 else self.moved(self.differs, -2, w.compare("NE", self.labels, self.labels))
+        )
+        far = w.select(differs, self.moved(state, 2 * direction, self.nothing), self.nothing)
+        ways = [state, self.moved(state, direction, self.nothing), far]
+        return w.op("add", self.log_sum(ways), self.at(k))
+
+    def by_batch(self, value: Value, number: int, direction: str) -> Value:
+        """Compares ``value`` of each batch element with a number, for every label."""
+        return self.w.along(self.w.compare(direction, value, self.w.full(number, value)), self.labels.shape, [0])
+
+    def forward(self) -> tuple[list[Value], Value]:
+        """Per time the logarithms of the probabilities of what was emitted so far; and the negative log likelihood."""
+        w = self.w
+        place = self.iota(self.labels.shape, 1)
+        first = w.op("and", w.compare("LT", place, w.full(2, place)), w.compare("LE", place, self.ends()))
+        states = [w.select(first, self.at(0), self.nothing)]
+        for k in range(1, self.time):
+            later = self.step(states[-1], k, 1)
+            states.append(w.select(self.by_batch(self.lengths, k, "GT"), later, states[-1]))
+        end = w.slice(self.ends(), 1, 0, 1)
+        before = w.op("maximum", w.op("subtract", end, w.full(1, end)), w.full(0, end))
+        last, previous = (self.gather(states[-1], index) for index in (end, before))
+        empty = w.compare("EQ", end, w.full(0, end))
+        likelihood = w.select(empty, last, self.log_sum([last, previous]))
+        length = w.reshape(self.lengths, end.shape)
+        unheard = w.select(empty, w.full(0.0, likelihood), self.w.full(-math.inf, likelihood))
+        likelihood = w.select(w.compare("GT", length, w.full(0, length)), likelihood, unheard)
+        return states, w.reshape(w.op("negate", likelihood), [self.batch])
+
+    def ends(self) -> Value:
+        """The place of each batch element's last blank."""
+        return self.w.along(self.w.op("multiply", self.sizes, self.w.full(2, self.sizes)), self.labels.shape, [0])
+
+    def backward(self) -> list[Value]:
+        """Per time the logarithms of the probabilities of what is emitted from then on."""
+        w = self.w
+        place = self.iota(self.labels.shape, 1)
+        near = w.op("subtract", self.ends(), place)
+        final = w.op("or", w.compare("EQ", near, w.full(0, near)), w.compare("EQ", near, w.full(1, near)))
+        states: list[Value] = []
+        for k in reversed(range(self.time)):
+            state = self.nothing
+            if states:
+                state = w.select(self.by_batch(self.lengths, k + 1, "GT"), self.step(states[0], k, -1), state)
+            ending = w.select(final, self.at(k), self.nothing)
+            states.insert(0, w.select(self.by_batch(self.lengths, k + 1, "EQ"), ending, state))
+        return states
+
+    def stacked(self, states: Sequence[Value]) -> Value:
+        w = self.w
+        return w.concatenate([w.reshape(state, [self.batch, 1, self.count]) for state in states], 1)
+
+
+@rule("_ctc_loss.default", "_ctc_loss.Tensor")
+def _ctc_loss(w: Writer, a: Any) -> list[Value]:
+    """The forward algorithm in the order of native/LossCTC.cpp, for targets of any length that ``targets`` can hold."""
+    (likelihood_shape, _), (kept_shape, _) = w.out
+    parts = _Alignments(w, a)
+    states, negative = parts.forward()
+    kept = w.slice(parts.stacked(states), 2, 0, kept_shape[-1])
+    return [w.reshape(negative, likelihood_shape), w.reshape(kept, kept_shape)]
+
+
+@rule("_ctc_loss_backward.default", "_ctc_loss_backward.Tensor")
+def _ctc_loss_backward(w: Writer, a: Any) -> Value:
+    """(exp(p) - exp(alignments through a class + loss - p)) times the loss's gradient, 0 behind the input's end. The
+    forward states are computed again, so that the result does not depend on how many of them torch kept."""
+    parts = _Alignments(w, a)
+    through = w.op("add", parts.stacked(parts.forward()[0]), parts.stacked(parts.backward()))
+    shape = [parts.batch, parts.time, parts.count, parts.classes]
+    classes = parts.iota(shape, 3)
+    mine = w.compare("EQ", w.along(parts.labels, shape, [0, 2]), classes)
+    spread = w.along(through, shape, [0, 1, 2])
+    spread = w.select(mine, spread, w.full(-math.inf, spread))
+    top = w.reduce(spread, "maximum", [2])
+    top = w.select(w.compare("EQ", top, w.full(-math.inf, top)), w.full(0.0, top), top)
+    terms = w.op("exponential", w.op("subtract", spread, w.along(top, shape, [0, 1, 3])))
+    total = w.op("add", w.op("log", w.reduce(terms, "add", [2])), top)
+
+    probs = parts.probs
+    loss, gradient = (w.reshape(x, [parts.batch]) for x in (a.neg_log_likelihood, a.grad))
+    loss_of = w.along(loss, probs.shape, [0])
+    share = w.op("exponential", w.op("subtract", w.op("add", total, loss_of), probs))
+    result = w.op("subtract", w.op("exponential", probs), share)
+    result = w.op("multiply", result, w.along(gradient, probs.shape, [0]))
+    times = parts.iota(probs.shape, 1)
+    zero = w.full(0.0, result)
+    result = w.select(w.compare("LT", times, w.along(parts.lengths, probs.shape, [0])), result, zero)
+    if a.zero_infinity:
+        result = w.select(w.compare("EQ", loss_of, w.full(math.inf, loss_of)), zero, result)
+    return w.reshape(w.transpose(result, [1, 0, 2]), w.out[0][0])
+
+
 # ---- rules: sampling at computed positions
 
 
@@ -5340,6 +5509,22 @@ def _depends_on_inputs(node: torch.fx.Node) -> bool:
     return False
 
 
+@contextlib.contextmanager
+def _lengths_as_tensors() -> Iterator[None]:
+    """With lists of lengths made tensors for ctc_loss, which otherwise fills one in a way that no tracer sees."""
+    original = torch.ctc_loss
+
+    def of_tensors(log_probs: Any, targets: Any, inputs: Any, lengths: Any, *args: Any, **options: Any) -> torch.Tensor:
+        both = [x if isinstance(x, torch.Tensor) else torch.tensor(x, dtype=torch.int64) for x in (inputs, lengths)]
+        return original(log_probs, targets, *both, *args, **options)
+
+    torch.ctc_loss = of_tensors
+    try:
+        yield
+    finally:
+        torch.ctc_loss = original
+
+
 def _recorded_run(flat: _Flat, tensors: Sequence[torch.Tensor]) -> torch.fx.GraphModule:
     """The operators of a run on real tensors, autograd's among them, in place where they are."""
     options: dict[str, Any] = {"tracing_mode": "real"}
@@ -5350,7 +5535,7 @@ def _recorded_run(flat: _Flat, tensors: Sequence[torch.Tensor]) -> torch.fx.Grap
 
         options["decomposition_table"] = {torch.ops.aten.native_batch_norm.default: native_batch_norm_decomposition}
     # The recurrent layers' own kernel is one operator.
-    with torch.enable_grad(), torch.backends.mkldnn.flags(enabled=False), _no_values():
+    with torch.enable_grad(), torch.backends.mkldnn.flags(enabled=False), _no_values(), _lengths_as_tensors():
         module = make_fx(flat, **options)(*tensors)
     for node in reversed(module.graph.nodes):
         if node.op == "call_function" and str(node.target).startswith("profiler."):
@@ -6831,7 +7016,7 @@ class _Scope:
 def _writers() -> list[type]:
     """The classes of this file with methods that write operations."""
     classes = [item for item in globals().values() if inspect.isclass(item) and item.__module__ == __name__]
-    return [item for item in classes if any(name in vars(item) for name in _NAMING)]
+    return [item for item in classes if item is _Alignments or any(name in vars(item) for name in _NAMING)]
 
 
 class _Reading:
@@ -6893,7 +7078,9 @@ class _Reading:
         functions = scope.possible(call.func)
         if method:
             receiver = getattr(getattr(call.func, "value", None), "id", "")
-            functions = [vars(writer).get(name) for writer in _writers()] if receiver in ("b", "w", "self") else []
+            known = receiver in ("b", "w", "self", "parts")
+            functions = [vars(writer).get(name) for writer in _writers()] if known else []
+        functions = [item.__init__ if item is _Alignments else item for item in functions]
         for function in filter(_is_own, functions):
             parameters = list(inspect.signature(function).parameters)[int(method) :]
             pairs = [*zip(parameters, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
