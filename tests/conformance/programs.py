@@ -63,7 +63,8 @@ def programs() -> Iterator[Program]:
         yield elementwise(dtype)
     for name in FUNCTION_DTYPES:
         yield functions(NAMED[name])
-    yield functions(NAMED["complex64"])
+    yield quotients("complex64")
+    yield quotients("complex128")
     for name in ("float32", "int8", "uint2", "bool", "complex64", "float80"):
         yield structured(TABLE[name])
     yield control()
@@ -82,11 +83,13 @@ def elementwise(dtype: DType) -> Program:
     operands = [builder.input(type) for _ in range(3)]
     nodes = [builder.add("select", (builder.input(truth), *operands[:2]), type)]
     for op in sorted(ELEMENTWISE - REASONS.keys() - {"select", "convert", "bitcast_convert"}):
-        if (op in FUNCTIONS and dtype.is_float) or (op == "abs" and dtype.is_complex):
+        if (op in FUNCTIONS and dtype.is_float) or (op in ("abs", "divide") and dtype.is_complex):
             continue  # see ``functions``: where one is not decided, the GPU leaves all that is computed with it
         for attrs, count in product(ATTRIBUTES.get(op, [{}]), (1, 2, 3)):
             given = tuple(operands[:count])
             result = _result(op, [type] * count, attrs, dtype)
+            if dtype.is_complex and attrs.get("exponent", 0) < 0:
+                continue
             if result is not None:
                 nodes.append(builder.add(op, given, result, **attrs))
     for name in ("bool", "int4", "uint8", "int64", "float8_e4m3fn", "float32", "float64", "float128", "complex64"):
@@ -100,15 +103,27 @@ def elementwise(dtype: DType) -> Program:
 
 
 def functions(dtype: DType) -> Program:
-    """Every elementary function that has a kernel, at words of every kind; of complex numbers the absolute value."""
+    """Every elementary function that has a kernel, at words of every kind."""
     builder = Builder(np.random.default_rng(0))
     type = TensorType(SHAPE, dtype)
     operands = [builder.input(type) for _ in range(2)]
     nodes = []
-    for op in ["abs"] if dtype.is_complex else sorted(FUNCTIONS - REASONS.keys()):
+    for op in sorted(FUNCTIONS - REASONS.keys()):
         count = len(OPERATIONS[op].operands)
-        nodes.append(builder.add(op, operands[:count], TensorType(SHAPE, dtype.component)))
+        nodes.append(builder.add(op, operands[:count], type))
     return _program(f"functions of {dtype.name}", builder, nodes, 7)
+
+
+def quotients(name: str) -> Program:
+    """Quotients and absolute values of complex numbers, of ordinary ones."""
+    type = TensorType(SHAPE, NAMED[name])
+    builder = Builder(np.random.default_rng(0))
+    x, y = builder.input(type), builder.input(type)
+    nodes = [builder.add("divide", (x, y), type), builder.add("integer_pow", (x,), type, exponent=-3)]
+    nodes.append(builder.add("abs", (x,), TensorType(SHAPE, type.dtype.component)))
+    random = np.random.default_rng(0)
+    parts = [random.standard_normal((*SHAPE, 2)).view(np.complex128)[..., 0] for _ in range(2)]
+    return Program(f"quotients of {name}", builder.body(nodes), [Tensor.from_numpy(p.astype(name)) for p in parts])
 
 
 def structured(dtype: DType) -> Program:

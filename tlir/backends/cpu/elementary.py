@@ -6,6 +6,7 @@ The code of a kernel calls the function that ``settle`` provides for those.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -44,13 +45,20 @@ def emit(kernel: Kernel, op: str, dtype: DType, lanes: Lanes, *items: Item) -> I
     word = lanes.bits(lanes.from_uint(dtype, found.word))
     mark = machine.and_(found.flags, machine.constant(UNDECIDED))
     left = b.not_(machine.equal(mark, machine.constant(0)))
+    return settled(lanes, op, dtype, items, word, left)
+
+
+def settled(lanes: Lanes, op: str, dtype: DType, items: Sequence[Item], word: Any, left: Any) -> Item:
+    """The word, but in the lanes of ``left`` that of the specification's function ``op`` of the items."""
+    b = lanes.builder
     if lanes.settle is not None:
         return lanes.settle(op, dtype, items, word, left)
     bits = ir.IntType(lanes.lanes)
     mask = left if lanes.lanes == 1 else b.bitcast(left, bits)
+    # their words may be used again: they are made where everything behind can see them
+    operands = [lanes.bits(item) for item in items]
     before = b.block
     with b.if_then(b.icmp_unsigned("!=", mask, ir.Constant(bits, 0)), likely=False):
-        operands = [lanes.bits(item) for item in items]
         settled = _settle(lanes, op, dtype, operands, b.zext(mask, I64) if lanes.lanes < 64 else mask)
         corrected = b.select(left, settled, word)
         inside = b.block

@@ -13,10 +13,13 @@ from threading import Thread, get_ident
 import llvmlite.binding as binding
 import numpy as np
 
-from tlir.floatlib.format import FORMATS
+from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.words import word_dtype
 
 SYMBOL = "tlir_elementary"
+
+QUOTIENT_PARTS = ("divide.real", "divide.imag")
+"""Functions of four numbers a, b, c, d: the parts of (a + bi) / (c + di)."""
 
 
 _errors: dict[int, BaseException] = {}
@@ -35,6 +38,9 @@ def _elementary(name: bytes, lanes: int, operands: int, mask: int, memory: int) 
 
 def _evaluate(name: str, lanes: int, operands: int, mask: int, memory: int) -> None:
     op, text = name.split(" ")
+    if op in QUOTIENT_PARTS:
+        _quotient(QUOTIENT_PARTS.index(op), FORMATS[text], lanes, mask, memory)
+        return
     # the specification is loaded when it is first needed
     from tlir.floatlib.elementary import evaluate
 
@@ -43,6 +49,17 @@ def _evaluate(name: str, lanes: int, operands: int, mask: int, memory: int) -> N
     table = words.reshape(operands + 1, lanes)
     chosen = [lane for lane in range(lanes) if mask >> lane & 1]
     table[operands, chosen] = evaluate(op, fmt, *(table[k, chosen].astype(word_dtype(fmt)) for k in range(operands)))
+
+
+def _quotient(part: int, fmt: Format, lanes: int, mask: int, memory: int) -> None:
+    """A part of (a + bi) / (c + di)."""
+    from tlir.floatlib.elementary import evaluate_complex
+
+    words = np.ctypeslib.as_array((ctypes.c_uint64 * (lanes * 5)).from_address(memory)).reshape(5, lanes)
+    chosen = [lane for lane in range(lanes) if mask >> lane & 1]
+    a, b, c, d = (words[k, chosen].astype(word_dtype(fmt)) for k in range(4))
+    quotients = evaluate_complex("divide", fmt, np.stack((a, b), -1), np.stack((c, d), -1))
+    words[4, chosen] = quotients[..., part]
 
 
 def passed_on(others: Iterable[Thread] = ()) -> None:

@@ -38,15 +38,23 @@ def word_type(dtype: DType) -> Any:
 
 
 class Item:
-    """One scalar in all lanes. A Boolean is an i1 in ``limbs``."""
+    """One scalar in all lanes. A Boolean is an i1 in ``limbs``; a complex number has ``parts`` and nothing else."""
 
-    __slots__ = ("dtype", "lanes", "limbs", "real")
+    __slots__ = ("dtype", "lanes", "limbs", "parts", "real")
 
-    def __init__(self, dtype: DType, lanes: int, limbs: list[Any] | None = None, real: Any = None) -> None:
+    def __init__(
+        self,
+        dtype: DType,
+        lanes: int,
+        limbs: list[Any] | None = None,
+        real: Any = None,
+        parts: tuple[Item, Item] | None = None,
+    ) -> None:
         self.dtype = dtype
         self.lanes = lanes
         self.limbs = limbs
         self.real = real
+        self.parts = parts
 
 
 class Lanes:
@@ -198,6 +206,9 @@ class Lanes:
         """A scalar item in every lane."""
         if item.lanes == self.lanes:
             return item
+        if item.parts is not None:
+            first, second = map(self.widened, item.parts)
+            return Item(item.dtype, self.lanes, parts=(first, second))
         limbs = None if item.limbs is None else [broadcast(self.builder, limb, self.lanes) for limb in item.limbs]
         real = None if item.real is None else broadcast(self.builder, item.real, self.lanes)
         return Item(item.dtype, self.lanes, limbs, real)

@@ -26,7 +26,7 @@ from tlir.backends.cuda.emitter import counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointers, spread_locals
 from tlir.backends.cuda.stages import staged
 from tlir.ir.graph import Graph
-from tlir.kernel.ir import Buffer, Kernel, Launch, results_of
+from tlir.kernel.ir import Buffer, Kernel, Launch
 from tlir.kernel.joining import join_variables
 from tlir.kernel.patterns import as_contraction
 from tlir.passes.lower import lower
@@ -56,10 +56,6 @@ def source(kernel: Kernel) -> Source | str:
 
 def refusal(kernel: Kernel) -> str | None:
     """Why a kernel has no source, or None."""
-    values = {value.dtype for s in kernel.body.walk() for value in results_of(s)}
-    for dtype in sorted({*values, *(buffer.dtype for buffer in kernel.buffers)}, key=str):
-        if dtype.is_complex or (dtype.is_integer and dtype.bits < 8):
-            return f"{dtype} is not compiled"
     return unsupported(Nest(kernel, kernel.space, None, 1))
 
 

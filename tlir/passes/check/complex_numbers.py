@@ -65,14 +65,19 @@ def by_parts(
             return joined(*(table.apply(op, attrs, component, (part(xs[0]),)) for part in (real, imag)))
         case "convert":
             return joined(table.apply(op, attrs, component, xs), number(0))
-        case "integer_pow" if attrs["exponent"] == 1:
-            return joined(*(table.apply(op, attrs, component, (part(xs[0]),)) for part in (real, imag)))
-        case "integer_pow" if attrs["exponent"] >= 0:
-            exponent, power, result = attrs["exponent"], xs[0], None
-            while exponent:
-                if exponent & 1:
-                    result = power if result is None else product(result, power)
-                exponent >>= 1
-                power = product(power, power) if exponent else power
-            return joined(number(1), number(0)) if result is None else result
+        case "integer_pow":
+            exponent, power = abs(attrs["exponent"]), xs[0]
+            one = joined(number(1), number(0))
+            if exponent == 1:
+                first = {"exponent": 1}
+                result = joined(*(table.apply(op, first, component, (part(power),)) for part in (real, imag)))
+            else:
+                found = None
+                while exponent:
+                    if exponent & 1:
+                        found = power if found is None else product(found, power)
+                    exponent >>= 1
+                    power = product(power, power) if exponent else power
+                result = one if found is None else found
+            return result if attrs["exponent"] >= 0 else table.apply("divide", {}, dtype, (one, result))
     return None

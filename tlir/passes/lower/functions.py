@@ -22,6 +22,12 @@ def has_kernel(op: str, dtype: DType) -> bool:
     return op in _WITH and dtype.float_format in _FORMATS
 
 
+def has_quotient(component: DType) -> bool:
+    """Whether there is code for quotients of complex numbers whose parts are of this dtype."""
+    fmt = component.float_format
+    return fmt in _FORMATS and fmt.has_zero
+
+
 def _in_float64(fmt: Format) -> bool:
     """Whether float64 has all numbers of a format, and the format a zero: its remainders are float64's then."""
     wide = FORMATS["float64"]

@@ -31,21 +31,22 @@ from tlir.kernel.ir import (
     Value,
     results_of,
 )
-from tlir.passes.lower.functions import function_reason
+from tlir.passes.lower.functions import function_reason, has_quotient
 from tlir.passes.lower.words import integer_word
 
 Pair = tuple[Value, Value]
 
 _WHOLE = frozenset(operation.name for family in (elementary, special) for operation in family.OPERATIONS) - {
     "integer_pow"
-} | {"divide", "sqrt", "sign"}
+} | {"sqrt", "sign"}
 
 
 def complex_reason(op: str, attrs: Mapping[str, Any], dtype: DType) -> str | None:
     """Why an operation on a first operand of this dtype is not one on the parts; None if it is, or is not complex."""
     if not dtype.is_complex:
         return None
-    if op in _WHOLE or (op == "integer_pow" and attrs["exponent"] < 0):
+    divides = op == "divide" or (op == "integer_pow" and attrs["exponent"] < 0)
+    if op in _WHOLE or (divides and not has_quotient(dtype.component)):
         return "each part of its exact complex result is rounded once"
     return function_reason("hypot", dtype.component) if op == "abs" else None
 
@@ -173,6 +174,12 @@ class _Writer:
         imag = self.real("add", self.real("multiply", a, d), self.real("multiply", b, c))
         return real, imag
 
+    def quotient(self, x: Pair, y: Pair, dtype: DType) -> Pair:
+        """By the operation on complex numbers itself: its parts come from one exact result."""
+        operands = (self.real("complex", *pair, dtype=dtype) for pair in (x, y))
+        result = self.real("divide", *operands)
+        return self.real("real", result, dtype=dtype.component), self.real("imag", result, dtype=dtype.component)
+
 
 Made = Value | Pair
 """A real result, or the parts of a complex one."""
@@ -188,6 +195,11 @@ def _both(writer: _Writer, statement: Apply) -> Made:
 def _multiply(writer: _Writer, statement: Apply) -> Made:
     x, y = (writer.pairs[value] for value in statement.operands)
     return writer.product(x, y)
+
+
+def _divide(writer: _Writer, statement: Apply) -> Made:
+    x, y = (writer.pairs[value] for value in statement.operands)
+    return writer.quotient(x, y, statement.result.dtype)
 
 
 def _abs(writer: _Writer, statement: Apply) -> Made:
@@ -240,9 +252,18 @@ def _integer_pow(writer: _Writer, statement: Apply) -> Made:
     if exponent == 0:
         part = power[0].dtype
         return writer.literal(part, 1), writer.literal(part, 0)
+    if exponent < 0:
+        part = power[0].dtype
+        one = writer.literal(part, 1), writer.literal(part, 0)
+        return writer.quotient(one, _raised(writer, power, -exponent), statement.result.dtype)
+    return _raised(writer, power, exponent)
+
+
+def _raised(writer: _Writer, power: Pair, exponent: int) -> Pair:
+    """To a positive power."""
     if exponent == 1:
         # the number itself, but a NaN part is the canonical one
-        real, imag = (writer.real("integer_pow", part, attrs=statement.attrs) for part in power)
+        real, imag = (writer.real("integer_pow", part, attrs={"exponent": 1}) for part in power)
         return real, imag
     accumulator: Pair | None = None
     while True:
@@ -259,6 +280,7 @@ _PARTS: dict[str, Callable[[_Writer, Apply], Made]] = {
     "subtract": _both,
     "negate": _both,
     "multiply": _multiply,
+    "divide": _divide,
     "abs": _abs,
     "integer_pow": _integer_pow,
     "complex": _complex,
