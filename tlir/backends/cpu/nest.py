@@ -13,18 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu import scalars, strips
+from tlir.backends.cpu import ordered, scalars, strips
 from tlir.backends.cpu.cutting import abreast
-from tlir.backends.cpu.lanes import BYTE, I1, I32, I64, broadcast, prefetch, splat
+from tlir.backends.cpu.lanes import BYTE, I1, I64, broadcast, prefetch, splat
 from tlir.backends.cpu.memory import Addresses, Offset
-from tlir.backends.cpu.space import Nest, lanes_along
+from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
-from tlir.kernel import index as ix
 from tlir.kernel.index import Index, Variable
 from tlir.kernel.ir import (
     Apply,
@@ -33,7 +31,6 @@ from tlir.kernel.ir import (
     Branch,
     Buffer,
     Each,
-    Kernel,
     Literal,
     Load,
     Loop,
@@ -41,14 +38,7 @@ from tlir.kernel.ir import (
     Statement,
     Store,
     Value,
-    results_of,
 )
-
-LONG, LIGHT, WRITTEN_OUT = 1 << 10, 3, 16
-"""Steps of a loop without lanes that is written out, its statements at most, and how many steps together."""
-
-AHEAD = 1 << 11
-"""Bytes that memory is asked for ahead."""
 
 MOVES = frozenset(("select", "negate", "abs", "copysign", "bitcast_convert", "convert", "real", "imag"))
 """Operations whose result may be a NaN with bits of an operand's (``convert``: between equal dtypes)."""
@@ -138,6 +128,13 @@ class Emitter:
     def _is_uniform(self, index: Index) -> bool:
         values = all(value.number in self.uniform for value in index.values())
         return values and self.nest.lane not in index.variables()
+
+    def share(self, outer: Emitter) -> None:
+        """Uses what another emitter, of one lane, has made: scalars for all lanes."""
+        self.uniform |= outer.items.keys()
+        self.canonical |= outer.canonical
+        # second forms that are made inside a branch are forgotten at its end
+        self.narrow._derived, self.wide._derived = outer.narrow._derived, outer.wide._derived
 
     # ---- items ------------------------------------------------------------------------------------------------------
 
@@ -336,7 +333,7 @@ class Emitter:
         starts = [self._parts(p, self.item(s)) for p, s in zip(loop.parameters, loop.start, strict=True)]
         divided = abreast(loop) if self.nest.lane is None and self.mask is None else None
         if divided is not None:
-            ends = self._abreast(loop, *divided, starts)
+            ends = ordered.abreast_steps(self, loop, *divided, starts)
         else:
             ends = self._run(loop.variable, loop.body, loop.parameters, starts)
         for result, parts, parameter in zip(loop.results, ends, loop.parameters, strict=True):
@@ -362,8 +359,8 @@ class Emitter:
     ) -> list[list[Any]]:
         """A loop over ``body`` with what it carries; the parts of what it leaves."""
         strip = strips.find(self.nest, body, variable) if self.mask is None else None
-        if self.nest.lane is None and self.mask is None and variable.extent >= LONG and len(body.statements) <= LIGHT:
-            return self._written_out(variable, body, parameters, starts)
+        if self.nest.lane is None and self.mask is None and ordered.is_light(variable, body):
+            return ordered.written_out(self, variable, body, parameters, starts)
         if strip is None:
             return self._repeat(variable, ir.Constant(I64, 0), variable.extent, body, parameters, starts)
         b, lanes = self.builder, self.nest.lanes
@@ -384,83 +381,6 @@ class Emitter:
         if rest:
             return self._repeat(variable, ir.Constant(I64, whole * lanes), rest, body, parameters, ends)
         return ends
-
-    def _abreast(
-        self, loop: Loop, free: list[Statement], bound: list[Statement], starts: list[list[Any]]
-    ) -> list[list[Any]]:
-        """A loop whose steps are taken several at a time: ``free`` in lanes, ``bound`` one lane after the other."""
-        b, variable = self.builder, loop.variable
-        kernel = Kernel("steps", self.nest.kernel.buffers, (variable,), Block(tuple(free)))
-        lanes = lanes_along(kernel, variable)
-        inner = Emitter(b, Nest(replace(kernel, body=Block(())), (), variable, lanes), self.starts)
-        inner.uniform |= self.items.keys()
-        inner.canonical |= self.canonical
-        inner._classify(kernel.body)
-        literals = [s for s in loop.body.statements if isinstance(s, Literal)]
-        made = [v for s in free for v in results_of(s)]
-        whole = variable.extent // lanes
-        counter = Variable(-2, whole)
-        with self._steps(counter, ir.Constant(I64, 0), whole, starts) as (carried, steps):
-            first = b.mul(self.addresses.counters[counter], ir.Constant(I64, lanes))
-            self.block(Block(tuple(literals)))
-            inner.items |= self.items
-            inner.addresses.counters |= {**self.addresses.counters, variable: first}
-            inner.block(kernel.body)
-            for lane in range(lanes):
-                self.addresses.counters[variable] = b.add(first, ir.Constant(I64, lane))
-                for value in made:
-                    self.items[value.number] = self._extracted(value, inner, lane)
-                for parts, parameter in zip(carried, loop.parameters, strict=True):
-                    self.items[parameter.number] = self._from_parts(parameter, parts)
-                self.block(Block(tuple(bound)))
-                carried = [
-                    self._parts(p, self.item(v)) for p, v in zip(loop.parameters, loop.body.results, strict=True)
-                ]
-            steps.ends = carried
-        rest = variable.extent - whole * lanes
-        if not rest:
-            return steps.ends
-        return self._repeat(variable, ir.Constant(I64, whole * lanes), rest, loop.body, loop.parameters, steps.ends)
-
-    def _extracted(self, value: Value, inner: Emitter, lane: int) -> Item:
-        """One lane of a value."""
-        item = inner.items[value.number]
-        if item.lanes == 1:
-            return item
-        number = ir.Constant(I32, lane)
-        if value.number in self.canonical:
-            return self.narrow.number(value.dtype, self.builder.extract_element(inner.wide.real(item), number))
-        words = [self.builder.extract_element(word, number) for word in inner.wide.limbs(item)]
-        return self.narrow.words(value.dtype, words)
-
-    def _written_out(
-        self, variable: Variable, body: Block, parameters: tuple[Value, ...], starts: list[list[Any]]
-    ) -> list[list[Any]]:
-        """A loop without lanes, some steps at a time: so the processor looks further ahead while each waits for the one
-        before, and memory is asked for once a line."""
-        b, whole = self.builder, variable.extent // WRITTEN_OUT
-        reads = [s for s in body.statements if isinstance(s, Load) and s.buffer.role == "input"]
-        counter = Variable(-3, whole)
-        with self._steps(counter, ir.Constant(I64, 0), whole, starts) as (carried, steps):
-            first = b.mul(self.addresses.counters[counter], ir.Constant(I64, WRITTEN_OUT))
-            self.addresses.counters[variable] = first
-            for load in reads:
-                size = word_type(load.buffer.dtype).width // 8
-                if load.offset.coefficient(variable) == 1 and load.buffer.dtype.limbs == 1:
-                    for byte in range(AHEAD, AHEAD + WRITTEN_OUT * size, 64):
-                        self.ask(self.starts[load.buffer], ix.add(load.offset, byte // size), False)
-            for step in range(WRITTEN_OUT):
-                self.addresses.counters[variable] = b.add(first, ir.Constant(I64, step))
-                for parts, parameter in zip(carried, parameters, strict=True):
-                    self.items[parameter.number] = self._from_parts(parameter, parts)
-                self.block(body)
-                ends = zip(parameters, body.results, strict=True)
-                carried = [self._parts(p, self.item(v)) for p, v in ends]
-            steps.ends = carried
-        rest = variable.extent - whole * WRITTEN_OUT
-        if not rest:
-            return steps.ends
-        return self._repeat(variable, ir.Constant(I64, whole * WRITTEN_OUT), rest, body, parameters, steps.ends)
 
     def _repeat(
         self,
