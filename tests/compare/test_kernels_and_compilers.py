@@ -56,7 +56,7 @@ def test_compilers_combine_the_constants_of_two_operations(name: str) -> None:
     # not what the program says: without a compiler's freedoms it is a fault
     graph = from_json(document)
     assert compare(graph, tolerance="auto", policy="reorder").verdict == "bug"  # type: ignore[attr-defined]
-    # nor is everything permitted: one more unit in the last place of the justified distance is outside
+    # nor is much permitted: two units in the last place per operation
     (output,) = report.outputs
     recorded = graph.samples[0].outputs[0].to_numpy()
-    assert output.justified < 4 * np.spacing(np.abs(recorded).max())  # type: ignore[attr-defined]
+    assert output.justified <= 6 * np.spacing(np.abs(recorded).max())  # type: ignore[attr-defined]
