@@ -24,6 +24,9 @@ from tlir.floatlib.soft.objects import address
 from tlir.kernel.ir import Kernel, Loop, results_of
 from tlir.kernel.text import kernel_text
 
+TILES = 256
+"""How many scalar operations of a sum of products by tiles take as long as one elsewhere."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -71,9 +74,15 @@ def compile_kernel(kernel: Kernel) -> Compiled | CompiledStages | str:
         compiled = _compile(stage.kernel)
         if isinstance(compiled, str):
             return compiled
-        stages.append((compiled, stage.arguments, work_of(stage.kernel)))
+        stages.append((compiled, stage.arguments, effort(compiled, stage.kernel)))
     temporaries = tuple((dtype.word_dtype, size * dtype.limbs) for dtype, size in parts.temporaries)
     return CompiledStages(tuple(stages), temporaries)
+
+
+def effort(compiled: object, kernel: Kernel) -> int:
+    """Roughly how long a kernel takes, in scalar operations."""
+    by_tiles = isinstance(compiled, Compiled) and compiled.plan.shape is not None
+    return work_of(kernel) // (TILES if by_tiles else 1)
 
 
 def _compile(kernel: Kernel) -> Compiled | str:
@@ -132,4 +141,4 @@ def _sources() -> str:
     return "\n".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path, state in states)
 
 
-__all__ = ["Compiled", "CompiledStages", "Plan", "address", "compile_kernel"]
+__all__ = ["Compiled", "CompiledStages", "Plan", "address", "compile_kernel", "effort"]

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from tlir.backends.automatic import operations
 from tlir.backends.cpu.arena import empty
-from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, compile_kernel
+from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, compile_kernel, effort
 from tlir.backends.cpu.phases import phases, pieces_of
 from tlir.backends.cpu.scratch import scratch_bytes
 from tlir.backends.cpu.settle import passed_on
-from tlir.backends.cpu.stages import work_of
 from tlir.backends.cpu.threads import INTERRUPTIBLE_FROM, Phase, Schedule, scratch_address, share, threads
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate as by_reference
@@ -34,9 +33,6 @@ from tlir.passes.lower import lower
 
 SPLIT_FROM = 1 << 15
 """Scalar operations that a launch must do before a second thread pays: about 50 microseconds' worth."""
-
-TILES = 64
-"""How many scalar operations of a sum of products by tiles take as long as one elsewhere."""
 
 PIECES = 4
 """Parts of a launch for each thread, at least: who comes late takes fewer of them."""
@@ -116,7 +112,7 @@ class Executable:
             new = (words_shape(type), type.dtype.word_dtype, type) if ref in outputs else None
             arguments.append((ref, new))
         moved = sum(self.program.types[ref].nbytes for ref in launch.arguments)
-        return Call(compiled, tuple(arguments), work_of(launch.kernel), moved)
+        return Call(compiled, tuple(arguments), effort(compiled, launch.kernel), moved)
 
     def peak_memory(self) -> tuple[int, Node | None]:
         """Bytes of the values that are there at once, at most, with what a kernel takes beside them, and a node at
@@ -224,8 +220,6 @@ def execute(compiled: Compiled | CompiledStages, arrays: Sequence[NDArray[Any]],
     if plan.empty:
         return
     addresses = [address(array) for array in arrays]
-    if plan.shape is not None:
-        work //= TILES
     count = threads() if work >= SPLIT_FROM else 1
     if count == 1 and work < INTERRUPTIBLE_FROM:
         compiled.call(0, plan.outer, 0, plan.lanes, scratch_address(plan.scratch), *addresses)
