@@ -85,6 +85,7 @@ def test_words() -> None:
         reduction("float64", (65536,), (0,), "multiply", PAIRWISE),
         scaled("maximum", 40000),
         scaled("add", 20000, BLOCKED),
+        scaled("add", 66000, PAIRWISE),
         product(((5, 4100), (4100, 6)), accumulate=Accumulate(order="blocked", block=16, fma=True)),
     ]
     for body, made in zip(bodies, same_all(bodies), strict=True):

@@ -1,6 +1,7 @@
 // CUDA's built-ins for a host compiler. The threads of a block take turns: each runs until it waits for others.
 #define TL_HOST
 #include <math.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +18,23 @@ static tl_dim3 blockIdx, blockDim, threadIdx, gridDim;
 
 // A thread of the block: a stack of its own, and what it waits for.
 enum tl_state { TL_READY, TL_AT_WARP, TL_AT_BLOCK, TL_DONE };
-struct tl_thread { ucontext_t context; tl_state state; uint64_t slot; };
+struct tl_thread { ucontext_t context; jmp_buf place; bool begun; tl_state state; uint64_t slot; };
 enum { TL_THREADS = 1024, TL_STACK = 1 << 17 };
 static tl_thread tl_block[TL_THREADS];
-static ucontext_t tl_scheduler;
+static jmp_buf tl_scheduler;
 static void (*tl_body)(void);
-static bool tl_failed;
 
-static inline void tl_wait(tl_state what) {
+// Contexts begin the stacks; jumps between them afterwards need no system call.
+static __attribute__((noinline)) void tl_wait(tl_state what) {
   tl_thread *me = &tl_block[threadIdx.x];
   me->state = what;
-  swapcontext(&me->context, &tl_scheduler);
+  if (!_setjmp(me->place)) _longjmp(tl_scheduler, 1);
+}
+static __attribute__((noinline)) void tl_resume(tl_thread *thread) {
+  if (_setjmp(tl_scheduler)) return;
+  if (thread->begun) _longjmp(thread->place, 1);
+  thread->begun = true;
+  setcontext(&thread->context);
 }
 static inline void __syncthreads(void) { tl_wait(TL_AT_BLOCK); }
 static inline void __syncwarp(void) { tl_wait(TL_AT_WARP); }
@@ -57,6 +64,7 @@ static bool tl_release(unsigned first, unsigned end, tl_state what) {
 static void tl_enter(void) {
   tl_body();
   tl_block[threadIdx.x].state = TL_DONE;
+  _longjmp(tl_scheduler, 1);
 }
 
 // Runs a block whose threads wait for each other, in ascending order of the threads or in descending order: words that
@@ -68,7 +76,8 @@ static bool tl_run_block(unsigned size, bool descending) {
     getcontext(&thread->context);
     thread->context.uc_stack.ss_sp = stacks + (size_t)t * TL_STACK;
     thread->context.uc_stack.ss_size = TL_STACK;
-    thread->context.uc_link = &tl_scheduler;
+    thread->context.uc_link = NULL;
+    thread->begun = false;
     thread->state = TL_READY;
     makecontext(&thread->context, tl_enter, 0);
   }
@@ -77,7 +86,7 @@ static bool tl_run_block(unsigned size, bool descending) {
       unsigned t = descending ? size - 1 - k : k;
       if (tl_block[t].state != TL_READY) continue;
       threadIdx.x = t;
-      swapcontext(&tl_scheduler, &tl_block[t].context);
+      tl_resume(&tl_block[t]);
     }
     bool released = false, done = true;
     for (unsigned first = 0; first < size; first += 32)
