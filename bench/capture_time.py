@@ -239,7 +239,7 @@ def main() -> None:
         print(json.dumps(_one(*options.one)))
         return
     lines = ["# The time of a capture", "", "Written by `python bench/capture_time.py bench/results-capture-time.md`:"]
-    text = (__doc__ or "").partition("NAME]")[2].strip()
+    text = (__doc__ or "").partition("NAME]")[2].strip().replace("``", "`")
     lines += [
         *text.splitlines(),
         f"Medians of {options.passes} processes. Twelve layers have width 64, four heads and 16",
