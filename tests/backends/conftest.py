@@ -1,4 +1,4 @@
-"""Random graphs are those of the tests of lowering, single operations those of conformance; this folder has helpers of
+"""Random graphs are those of the tests of lowering, single operations those of conformance; this folder has modules of
 its own."""
 
 import sys
