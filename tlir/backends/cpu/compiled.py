@@ -24,7 +24,7 @@ from tlir.floatlib.soft.objects import address
 from tlir.kernel.ir import Kernel, Loop, results_of
 from tlir.kernel.text import kernel_text
 
-TILES = 256
+TILES = 384
 """How many scalar operations of a sum of products by tiles take as long as one elsewhere."""
 
 
