@@ -61,7 +61,7 @@ def test_what_a_loop_carries(step: str, steps: int, count: int) -> None:
     words = np.resize(SPECIAL, count)
     compiled = both(text, words)
     if step == "arithmetic" and count >= 4096:
-        assert compiled.plan.block == 128
+        assert compiled.plan.block == 256
 
 
 def test_what_two_loops_hand_on() -> None:

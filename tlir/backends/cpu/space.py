@@ -13,7 +13,7 @@ from tlir.kernel.joining import indices, join_variables
 VECTOR_BYTES = 64
 """Bytes of the widest registers that are assumed; narrower processors take several registers for a value."""
 
-MAX_LANES = 128
+MAX_LANES = 256
 
 QUICK = frozenset(("add", "subtract", "multiply", "fma", "maximum", "minimum", "negate", "abs"))
 """Operations of a few cycles."""
@@ -76,7 +76,7 @@ def lanes_along(kernel: Kernel, lane: Variable) -> int:
     waits = any(isinstance(s, Loop) for s in statements) and len(statements) <= 24
     waits = waits or any(isinstance(s, Apply) and OPERATIONS[s.op].family == "elementary" for s in statements)
     if waits and max(widths) <= 64 and lane.extent >= 4 * lanes and not _strided(kernel, lane):
-        lanes *= 8 if _calculates(kernel) and lane.extent >= 32 * lanes else 4
+        lanes *= _side_by_side(kernel) if lane.extent >= 64 * lanes else 4
     lanes = min(lanes, MAX_LANES)
     if _reads_outputs(kernel):
         # every iteration may run only once, so blocks must not overlap
@@ -88,16 +88,21 @@ def lanes_along(kernel: Kernel, lane: Variable) -> int:
     return lanes
 
 
-def _calculates(kernel: Kernel) -> bool:
-    """Whether loops do nothing but a little of the processor's arithmetic: then the next step waits for every result,
-    and registers are free for more of them side by side."""
+def _side_by_side(kernel: Kernel) -> int:
+    """How many registers go through ordered loops side by side. Where a loop does nothing but a little of the
+    processor's arithmetic the next step waits for every result, and registers are free for 8; for 16 where all that
+    lives in a step is one value."""
     loops = [s for s in kernel.body.walk() if isinstance(s, Loop)]
     inside = [s for loop in loops for s in loop.body.statements]
     if not loops or any(len(loop.parameters) > 2 for loop in loops) or len(inside) > 8:
-        return False
-    if any(isinstance(s, Apply) and s.op not in QUICK for s in kernel.body.statements):
-        return False
-    return all(isinstance(s, Literal) or (isinstance(s, Apply) and s.op in QUICK) for s in inside)
+        return 4
+    if any(isinstance(s, Apply) and s.op not in QUICK for s in kernel.body.walk()):
+        return 4
+    if not all(isinstance(s, Literal | Apply) for s in inside):
+        return 4
+    literals = {s.result for s in kernel.body.walk() if isinstance(s, Literal)}
+    living = [len(set(s.operands) - literals) for s in inside if isinstance(s, Apply)]
+    return 16 if max(living, default=0) <= 1 and all(len(loop.parameters) == 1 for loop in loops) else 8
 
 
 def _strided(kernel: Kernel, lane: Variable) -> bool:
