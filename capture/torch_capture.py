@@ -4607,9 +4607,18 @@ class _Alignments:
     ``2 * sizes`` on are blanks that no alignment within the lengths reaches.
     """
 
-    def __init__(self, w: Writer, a: Any) -> None:
+    def __init__(self, w: Writer) -> None:
+        self.w = w
+
+    def emit(self, op: str, shape: Sequence[int], dtype: str, **attrs: Any) -> Value:
+        """A node without operands."""
+        return self.w.emit(op, [], shape, dtype, **attrs)
+
+    def read(self, a: Any) -> None:
+        """Take the operands of the operator."""
+        w = self.w
         probs = a.log_probs if a.log_probs.rank == 3 else w.reshape(a.log_probs, [a.log_probs.shape[0], 1, -1])
-        self.w, self.probs = w, w.transpose(probs, [1, 0, 2])
+        self.probs = w.transpose(probs, [1, 0, 2])
         self.batch, self.time, self.classes = self.probs.shape
         self.lengths, self.sizes = (
             w.reshape(w.convert(x, "int64") if isinstance(x, Value) else w.constant(torch.tensor(x)), [self.batch])
@@ -4640,7 +4649,7 @@ class _Alignments:
         """Whether a label is another one than that two places before, so that the blank between may be left out."""
 
     def iota(self, shape: Sequence[int], axis: int) -> Value:
-        return self.w.emit("iota", [], shape, "int64", iota_dimension=axis)
+        return self.emit("iota", shape, "int64", iota_dimension=axis)
 
     def gather(self, value: Value, index: Value) -> Value:
         """Along the last axis."""
@@ -4726,9 +4735,10 @@ class _Alignments:
 def _ctc_loss(w: Writer, a: Any) -> list[Value]:
     """The forward algorithm in the order of native/LossCTC.cpp, for targets of any length that ``targets`` can hold."""
     (likelihood_shape, _), (kept_shape, _) = w.out
-    parts = _Alignments(w, a)
-    states, negative = parts.forward()
-    kept = w.slice(parts.stacked(states), 2, 0, kept_shape[-1])
+    b = _Alignments(w)
+    b.read(a)
+    states, negative = b.forward()
+    kept = w.slice(b.stacked(states), 2, 0, kept_shape[-1])
     return [w.reshape(negative, likelihood_shape), w.reshape(kept, kept_shape)]
 
 
@@ -4736,11 +4746,12 @@ def _ctc_loss(w: Writer, a: Any) -> list[Value]:
 def _ctc_loss_backward(w: Writer, a: Any) -> Value:
     """(exp(p) - exp(alignments through a class + loss - p)) times the loss's gradient, 0 behind the input's end. The
     forward states are computed again, so that the result does not depend on how many of them torch kept."""
-    parts = _Alignments(w, a)
-    through = w.op("add", parts.stacked(parts.forward()[0]), parts.stacked(parts.backward()))
-    shape = [parts.batch, parts.time, parts.count, parts.classes]
-    classes = parts.iota(shape, 3)
-    mine = w.compare("EQ", w.along(parts.labels, shape, [0, 2]), classes)
+    b = _Alignments(w)
+    b.read(a)
+    through = w.op("add", b.stacked(b.forward()[0]), b.stacked(b.backward()))
+    shape = [b.batch, b.time, b.count, b.classes]
+    classes = b.iota(shape, 3)
+    mine = w.compare("EQ", w.along(b.labels, shape, [0, 2]), classes)
     spread = w.along(through, shape, [0, 1, 2])
     spread = w.select(mine, spread, w.full(-math.inf, spread))
     top = w.reduce(spread, "maximum", [2])
@@ -4748,15 +4759,15 @@ def _ctc_loss_backward(w: Writer, a: Any) -> Value:
     terms = w.op("exponential", w.op("subtract", spread, w.along(top, shape, [0, 1, 3])))
     total = w.op("add", w.op("log", w.reduce(terms, "add", [2])), top)
 
-    probs = parts.probs
-    loss, gradient = (w.reshape(x, [parts.batch]) for x in (a.neg_log_likelihood, a.grad))
+    probs = b.probs
+    loss, gradient = (w.reshape(x, [b.batch]) for x in (a.neg_log_likelihood, a.grad))
     loss_of = w.along(loss, probs.shape, [0])
     share = w.op("exponential", w.op("subtract", w.op("add", total, loss_of), probs))
     result = w.op("subtract", w.op("exponential", probs), share)
     result = w.op("multiply", result, w.along(gradient, probs.shape, [0]))
-    times = parts.iota(probs.shape, 1)
+    times = b.iota(probs.shape, 1)
     zero = w.full(0.0, result)
-    result = w.select(w.compare("LT", times, w.along(parts.lengths, probs.shape, [0])), result, zero)
+    result = w.select(w.compare("LT", times, w.along(b.lengths, probs.shape, [0])), result, zero)
     if a.zero_infinity:
         result = w.select(w.compare("EQ", loss_of, w.full(math.inf, loss_of)), zero, result)
     return w.reshape(w.transpose(result, [1, 0, 2]), w.out[0][0])
@@ -7016,7 +7027,7 @@ class _Scope:
 def _writers() -> list[type]:
     """The classes of this file with methods that write operations."""
     classes = [item for item in globals().values() if inspect.isclass(item) and item.__module__ == __name__]
-    return [item for item in classes if item is _Alignments or any(name in vars(item) for name in _NAMING)]
+    return [item for item in classes if any(name in vars(item) for name in _NAMING)]
 
 
 class _Reading:
@@ -7078,9 +7089,7 @@ class _Reading:
         functions = scope.possible(call.func)
         if method:
             receiver = getattr(getattr(call.func, "value", None), "id", "")
-            known = receiver in ("b", "w", "self", "parts")
-            functions = [vars(writer).get(name) for writer in _writers()] if known else []
-        functions = [item.__init__ if item is _Alignments else item for item in functions]
+            functions = [vars(writer).get(name) for writer in _writers()] if receiver in ("b", "w", "self") else []
         for function in filter(_is_own, functions):
             parameters = list(inspect.signature(function).parameters)[int(method) :]
             pairs = [*zip(parameters, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
