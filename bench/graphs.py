@@ -291,7 +291,7 @@ def measured(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(OPTIONS.repeat):
         for name, call in calls.items():
-            time.sleep(0.02)
+            time.sleep(0.06)  # OpenBLAS spins for 2^26 cycles
             call()
             start = time.perf_counter()
             for _ in range(counts[name]):
