@@ -196,6 +196,15 @@ def test_subnormals_are_flushed_where_the_frontend_does_so() -> None:
     assert not elements(graph, array, "frontend", TORCH).contains(zero).all()
 
 
+def test_float16_subnormals_are_normal_numbers_where_they_are_computed() -> None:
+    build = Builder()
+    x = build.input(TensorType((1,), NAMED["float16"]))
+    graph = build.graph(build.like("add", x, x))
+    array, zero = np.array([2.0**-20], np.float16), Tensor.from_numpy(np.zeros(1, np.float16))
+    assert not elements(graph, array, "frontend", JAX).contains(zero).all()
+    assert elements(graph, array, "loose", JAX).contains(zero).all()
+
+
 def test_a_comparison_that_may_go_either_way_gives_a_reason() -> None:
     build = Builder()
     x = build.input(TensorType((3,), NAMED["float32"]))

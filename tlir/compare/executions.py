@@ -120,11 +120,18 @@ class Execution:
             dtype = operands[0].dtype
         arithmetic = family not in ("shape", "indexing", "logic") and node.op not in _BITS
         if self.flush and (arithmetic or node.op in ("compare", "clamp")):
-            operands = tuple(flushed(operand) for operand in operands)
+            operands = tuple(self._flushed(operand) for operand in operands)
         results = self._computed(body, node, operands, dtype, values, fused, fixed)
         if self.flush and arithmetic:
-            results = tuple(flushed(result) for result in results)
+            results = tuple(self._flushed(result) for result in results)
         return results
+
+    def _flushed(self, tensor: Tensor) -> Tensor:
+        """The tensor with subnormals flushed, if those of its format are (``Freedoms.flushed_below``)."""
+        dtype = tensor.dtype
+        if dtype.format is None or self.freedoms.flushed_below(dtype.float_format) < 2.0**dtype.float_format.emin:
+            return tensor
+        return flushed(tensor)
 
     def _kept_wide(
         self, node: Node, operands: tuple[Tensor, ...], kept: dict[Ref, Tensor]
@@ -205,7 +212,7 @@ class Execution:
             if factors[0].dtype != operands[k].dtype:
                 continue
             if self.flush:
-                factors = [flushed(factor) for factor in factors]
+                factors = [self._flushed(factor) for factor in factors]
             addend = operands[1 - k]
             if node.op == "subtract":
                 if k == 0:

@@ -23,6 +23,11 @@ def _convert(step: Step) -> Enclosure:
     operand = step.operands[0]
     if operand.all_sure and not (step.freedoms.flush and source.format is not None) and not _may_stay_wide(step):
         return step.sure()
+    if operand.all_sure and source.is_float and not target.is_complex and not _may_stay_wide(step):
+        flushes = step.subnormal_operand(0).any()
+        flushes = flushes or (target.is_float and step.subnormal(target.float_format, step.sure().interval).any())
+        if not flushes:
+            return step.sure()
     if source.is_complex and not target.is_complex:
         real = Enclosure(operand.tensor, operand.lo[..., 0], operand.hi[..., 0], operand.tag[..., 0])
         if target.is_bool:

@@ -94,7 +94,7 @@ class Enclosure:
     def clear(self) -> bool:
         """Whether no end is a subnormal number of the dtype's format, so that nothing changes where those are
         flushed."""
-        return clear(self.dtype.float_format, self.interval)
+        return clear(limits(self.dtype.float_format).tiny, self.interval)
 
     @property
     def unsure(self) -> Mask:
@@ -207,9 +207,10 @@ class Kept(Enclosure):
     """An enclosure that holds its values rounded to float32 and to their own format too."""
 
 
-def clear(fmt: Format, a: Interval) -> bool:
-    """Whether no end is a subnormal number of the format."""
-    tiny = limits(fmt).tiny
+def clear(tiny: float, a: Interval) -> bool:
+    """Whether no end but zeros is below ``tiny`` in magnitude."""
+    if not tiny:
+        return True
     for end in (a.lo,) if a.hi is a.lo else a:
         if end.size:
             size = np.abs(end)

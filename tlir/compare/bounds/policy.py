@@ -158,6 +158,15 @@ class Freedoms:
         ulps, floor = self.accuracy.of(function, "float32" if inner.precision <= 24 else "float64")
         return inner, max(0.5, ulps * self.margin), own[1] if own is not None and inner != fmt else floor
 
+    def flushed_below(self, fmt: Format) -> float:
+        """The magnitude below which values of this format may be flushed to zero: that of its own smallest normal
+        number; of float32's in formats of a smaller range, which processors compute in float32 and convert to and from
+        it exactly, subnormals included. 0 where nothing is flushed."""
+        if not self.flush:
+            return 0.0
+        wide = FORMATS["float32"].emin
+        return 2.0 ** max(fmt.emin if fmt.emin <= wide or self.policy == "loose" else wide, -1074)
+
     def keeps_excess(self, fmt: Format) -> bool:
         """Whether results in this format may stay in float32."""
         return self.excess and fmt.precision < 24

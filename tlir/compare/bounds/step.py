@@ -156,36 +156,45 @@ class Step:
 
     def flushed(self, fmt: Format, a: Interval) -> Interval:
         """The interval, and zero where a value in it is subnormal and may be flushed."""
-        if not self.freedoms.flush or clear(fmt, a):
+        tiny = self.freedoms.flushed_below(fmt)
+        if clear(tiny, a):
             return a
-        tiny = limits(fmt).tiny
         return Interval(
             np.where((a.lo > 0) & (a.lo < tiny), 0.0, a.lo), np.where((a.hi < 0) & (a.hi > -tiny), 0.0, a.hi)
         )
 
     def subnormal(self, fmt: Format, a: Interval) -> Mask:
         """Where a value in the interval may be flushed to zero."""
-        tiny = limits(fmt).tiny
-        if not self.freedoms.flush or not a.lo.size:
+        tiny = self.freedoms.flushed_below(fmt)
+        if not tiny or not a.lo.size:
             return np.broadcast_to(np.False_, a.lo.shape)
-        if a.lo is a.hi and clear(fmt, a):
+        if a.lo is a.hi and clear(tiny, a):
             return np.broadcast_to(np.False_, a.lo.shape)
         return np.asarray((a.lo < tiny) & (a.hi > -tiny) & ((a.lo != 0) | (a.hi != 0)))
 
     def subnormal_operand(self, k: int) -> Mask:
         """Where an operand may be taken as zero."""
         operand = self.operands[k]
-        flushes = self.freedoms.flush and operand.dtype.format is not None
-        if not flushes or (isinstance(operand, Certain) and operand.clear):
+        if not self.may_flush(operand) or (isinstance(operand, Certain) and operand.clear):
             return np.broadcast_to(np.False_, operand.lo.shape)
         return self.subnormal(operand.dtype.float_format, operand.interval)
 
     def operand(self, k: int) -> Interval:
         """The values of an operand as arithmetic sees them: subnormal ones may be flushed."""
         operand = self.operands[k]
-        if operand.dtype.format is None or not self.freedoms.flush or operand.clear:
+        if not self.may_flush(operand):
             return operand.interval
+        if self.freedoms.flushed_below(operand.dtype.float_format) == limits(operand.dtype.float_format).tiny:
+            if operand.clear:
+                return operand.interval
         return self.flushed(operand.dtype.float_format, operand.interval)
+
+    def may_flush(self, operand: Enclosure) -> bool:
+        """Whether values as small as the operand's format has them are flushed."""
+        if operand.dtype.format is None:
+            return False
+        least = 0.0 if not isinstance(operand, Certain) else limits(operand.dtype.float_format).step
+        return self.freedoms.flushed_below(operand.dtype.float_format) > least
 
     def untouched(self, fmt: Format, *intervals: Interval) -> Mask:
         """Where all operands are sure and nothing is flushed, in them or in these."""
@@ -194,7 +203,7 @@ class Step:
         sure = self.all_sure()
         if self.freedoms.flush:
             for k, operand in enumerate(self.operands):
-                if operand.dtype.format is not None:
+                if self.may_flush(operand):
                     sure = sure & ~self.subnormal_operand(k)
             for interval in intervals:
                 sure = sure & ~self.subnormal(fmt, interval)

@@ -62,13 +62,13 @@ def accumulated(step: Step, total: Sum) -> tuple[Interval, Mask]:
     if total.products:
         error = known.unit * (size + additions * (larger + count * known.unit * size))
         error = np.minimum(error, count * known.unit * size)
-        lost = count * (known.tiny if step.freedoms.flush else known.step)
+        lost = count * max(step.freedoms.flushed_below(wide), known.step)
         # underflow loses at most that, and only where there are terms at all
         error = error + np.where(size > 0, lost, 0.0)
     else:
         error = additions * known.unit * np.minimum(larger + additions * known.unit * size, size)
         if step.freedoms.flush:
-            error = error + np.where(size > 0, count * known.tiny, 0.0)
+            error = error + np.where(size > 0, count * step.freedoms.flushed_below(wide), 0.0)
     error = iv.up(error * (1 + 2.0**-48)) + own
     lo, hi = total.exact.lo - error, total.exact.hi + error
     lo, hi = np.where(error == 0, lo, iv.down(lo)), np.where(error == 0, hi, iv.up(hi))
