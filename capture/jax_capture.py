@@ -355,6 +355,50 @@ def _argument_names(fn: Callable[..., Any], count: int) -> list[str]:
     return [named[k] if k < len(named) else f"{rest}[{k - len(named)}]" for k in range(count)]
 
 
+def _is_static(leaf: Any) -> bool:
+    """Whether a leaf inside an argument is a part of the program rather than data: what neither JAX nor another
+    library takes for an array, such as the activation function of a layer, a text, or the structure of a tree."""
+    if isinstance(leaf, (bool, int, float, complex, np.ndarray, np.generic, jax.Array, jax.ShapeDtypeStruct)):
+        return False
+    return not any(hasattr(leaf, name) for name in ("__jax_array__", "__array__", "__dlpack__"))
+
+
+def _without_static(
+    fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any]]:
+    """The function and its arguments with None in the place of static leaves, which the function puts back. Where its
+    result has one of them, that is None too; another leaf that is no array there is refused. A whole argument is never
+    static."""
+    trees = [*args, *kwargs.values()]
+    leaves, structure = jax.tree_util.tree_flatten(trees)
+    inside = [not jax.tree_util.all_leaves([tree]) for tree in trees for _ in jax.tree_util.tree_leaves(tree)]
+    static = {k: leaf for k, leaf in enumerate(leaves) if inside[k] and _is_static(leaf)}
+    if not static:
+        return fn, args, kwargs
+
+    def kept(path: Any, leaf: Any) -> Any:
+        if not _is_static(leaf):
+            return leaf
+        if not any(leaf is own or (type(leaf) is type(own) and bool(leaf == own)) for own in static.values()):
+            raise CaptureError(
+                f"the result{jax.tree_util.keystr(path)} is a {type(leaf).__name__}, neither an array nor part of an "
+                "argument: return the arrays alone"
+            )
+        return None
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        arrays = iter(jax.tree_util.tree_leaves([*args, *(kwargs[name] for name in names)]))
+        whole = [static[k] if k in static else next(arrays) for k in range(len(leaves))]
+        trees = jax.tree_util.tree_unflatten(structure, whole)
+        result = fn(*trees[: len(args)], **dict(zip(names, trees[len(args) :], strict=True)))
+        return jax.tree_util.tree_map_with_path(kept, result)
+
+    names = list(kwargs)
+    given = [None if k in static else leaf for k, leaf in enumerate(leaves)]
+    trees = jax.tree_util.tree_unflatten(structure, given)
+    return called, trees[: len(args)], dict(zip(names, trees[len(args) :], strict=True))
+
+
 @dataclasses.dataclass
 class Arguments:
     """The flattened arguments of a call: leaves in JAX's order, a name for each, and the tree (None where flat)."""
@@ -3251,6 +3295,8 @@ def _find_kernels(program: Program, steps: Iterable[Step], times: int, found: di
         atoms = [*equation.invars, *equation.outvars]
         if not times or equation.effects or any(_is_key(atom.aval) for atom in atoms):
             continue
+        if any(_symbols(dim) for atom in atoms for dim in atom.aval.shape):  # the graph says which, and is refused
+            continue
         if not _only_xla(step, program) or _own_implementation(equation.primitive) is not None:
             continue
         results = tuple((atom.aval.shape, atom.aval.dtype) for atom in equation.outvars)
@@ -3393,6 +3439,8 @@ def export(
     """The artifact of ``fn(*args, **kwargs)``, with these arguments and JAX's results as its recorded sample.
 
     Arguments are arrays, numbers, and nested dicts, lists, tuples and named tuples of them; every leaf is an input.
+    What is neither inside them (the activation function of a layer, a text) is a part of the program: the trees have
+    None there, also where the result gives it back.
     ``name`` names the artifact, by default as the function is called. With ``trace`` the value of every equation is
     recorded too. Outputs come from evaluating each equation by itself, or with ``compile`` from ``jax.jit(fn)``; the
     values of a trace always come from the former. An argument may be a ``jax.ShapeDtypeStruct``: example values are
@@ -3456,6 +3504,7 @@ def _captured(
 ) -> Iterator[tuple[dict[str, Any], Callable[[_Put], None]]]:
     """What ``export`` says, with types alone where its outputs and trace have values, and what computes these."""
     _KNOWN_NORMAL.clear()  # arrays of the caller's may have changed since
+    called, args, kwargs = _without_static(fn, args, kwargs)
     arguments = _flatten_arguments(fn, args, kwargs)
     if sizes or any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in arguments.leaves):
         args, kwargs = _pinned(args, kwargs, arguments.names, sizes or {})
@@ -3463,8 +3512,10 @@ def _captured(
     inputs = [_argument_array(leaf, path) for leaf, path in zip(arguments.leaves, arguments.names, strict=True)]
     name = _function_name(fn) if name is None else name
     try:
-        closed, shapes = jax.make_jaxpr(fn, return_shape=True)(*args, **kwargs)
+        closed, shapes = jax.make_jaxpr(called, return_shape=True)(*args, **kwargs)
     except Exception as error:
+        if isinstance(error, TypeError) and "which is not a valid JAX type" in str(error):
+            raise CaptureError(str(error).splitlines()[0]) from None  # a part of the result
         problem = _shape_of_data(error)
         if problem is None:
             raise
@@ -3515,7 +3566,7 @@ def _captured(
                     put("trace", places[value], array)
 
             outputs = _evaluate(program, inputs, record if trace else None) if trace or not compile else []
-            for position, array in enumerate(_compiled_outputs(fn, args, kwargs) if compile else outputs):
+            for position, array in enumerate(_compiled_outputs(called, args, kwargs) if compile else outputs):
                 put("outputs", position, array)
 
         yield artifact, evaluate

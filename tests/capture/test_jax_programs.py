@@ -165,6 +165,37 @@ def test_arguments_that_are_no_arrays_are_refused(args: Any, message: str) -> No
         capture.export(lambda x: x, *args)
 
 
+def test_what_is_no_array_inside_an_argument_is_a_part_of_the_program() -> None:
+    def layer(p: Any, scale: Any, *, options: Any) -> Any:
+        assert options[1] == "plain"
+        return {"y": p["act"](p["w"]) * scale, "act": p["act"], "kind": options[1], "n": options[0]}
+
+    w = np.array([0.5, -2.0], np.float32)
+    arguments = ({"w": w, "act": jnp.abs}, 3.0)
+    structure = jax.tree_util.tree_structure([0])
+    artifact = capture.export(layer, *arguments, options=(np.int32(7), "plain", structure))
+    assert artifact["input_tree"] == {
+        "args": [{"dict": [["act", None], ["w", 0]]}, 1],
+        "kwargs": [["options", {"tuple": [2, None, None]}]],
+    }
+    assert artifact["output_tree"] == {"dict": [["act", None], ["kind", None], ["n", 0], ["y", 1]]}
+    assert [len(artifact["samples"][0][what]) for what in ("inputs", "outputs")] == [3, 2]
+    assert artifact["samples"][0]["outputs"][1]["words"] == "3fc00000 40c00000"
+    compiled = capture.export(layer, *arguments, options=(np.int32(7), "plain", structure), compile=True)
+    assert compiled["samples"] == artifact["samples"]
+    (n,) = jax.export.symbolic_shape("n")
+    described = {"w": jax.ShapeDtypeStruct((n,), np.float32), "act": jnp.abs}
+    pinned = capture.export(layer, described, 3.0, options=(np.int32(7), "plain"), sizes={"n": 5})
+    assert pinned["nodes"][0]["shape"] == [5]
+
+
+def test_what_is_no_array_in_the_result_is_refused_by_its_place() -> None:
+    with pytest.raises(capture.CaptureError, match=r"the result\['b'\]\[1\] is a str, neither an array nor part of an"):
+        capture.export(lambda p: {"a": p[0], "b": (p[0], "other")}, (X, "text"))
+    with pytest.raises(capture.CaptureError, match=r"type <class 'str'> at output component \[1\]"):
+        capture.export(lambda x: (x, "other"), X)
+
+
 # ---- constants ------------------------------------------------------------------------------------------------------
 
 
