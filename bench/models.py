@@ -31,7 +31,7 @@ from bench.zoo import MODELS, Model  # noqa: E402
 LIMITS = {"float64": 1e-11, "complex128": 1e-11, "float32": 2e-5, "complex64": 2e-5, "bfloat16": 0.03, "float16": 0.004}
 PARTS = {
     "torch": ("torch_written", "torch_blocks", "torch_numerics", "torch_training", "torch_published"),
-    "jax": ("jax_written", "jax_published"),
+    "jax": ("jax_written", "jax_numerics", "jax_arrays", "jax_libraries", "jax_published"),
 }
 
 
