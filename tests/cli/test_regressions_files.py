@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from cli_artifacts import ROOT, squares
 
@@ -189,3 +190,53 @@ def test_a_drawing_whose_name_says_no_form(tlir, write, tmp_path) -> None:
     assert (result.exit_code, "the suffix says no form" in result.stderr) == (2, True)
     assert not (tmp_path / "drawing.foo").exists()
     assert tlir("show", path, "--text", "-o", str(tmp_path / "drawing.foo")).exit_code == 0
+
+
+READING = {
+    "run": ["run", "{artifact}", "--output", "{to}"],
+    "show": ["show", "{artifact}", "--svg", "-o", "{to}"],
+    "emit": ["emit", "{artifact}", "--target", "kernel", "-o", "{to}"],
+    "upgrade": ["upgrade", "{artifact}", "-o", "{to}"],
+    "fit": ["fit", "{artifact}", "-o", "{to}"],
+    "compare": ["compare", "{artifact}", "--html", "{to}"],
+    "against": ["compare", "{other}", "--against", "{artifact}", "--html", "{to}"],
+}
+
+
+@pytest.mark.parametrize("command", list(READING))
+def test_the_artifact_that_is_read_is_not_overwritten(tlir, write, tmp_path, command: str) -> None:
+    artifact, other = write("a.json", squares()), write("other.json", squares())
+    before = Path(artifact).read_bytes()
+    link = tmp_path / "link.json"
+    link.symlink_to("a.json")
+    for to in (artifact, str(link)):
+        done = tlir(*(part.format(artifact=artifact, other=other, to=to) for part in READING[command]))
+        assert done.exit_code == 2
+        assert "the output is the artifact itself" in done.stderr
+        assert Path(artifact).read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "fit"])
+def test_the_tensor_data_that_is_read_is_not_overwritten(tlir, tmp_path, command: str) -> None:
+    from tlir.ir.graph import Body, Graph, Node, Ref, Sample
+    from tlir.ir.tensor import Tensor
+    from tlir.schema import write
+
+    value = Tensor.from_numpy(np.ones(1000, np.float32))
+    nodes = (Node(0, "input", (), {}, (value.type,), "x"), Node(1, "negate", (Ref(0),), {}, (value.type,)))
+    path, data = tmp_path / "big.json", tmp_path / "big.safetensors"
+    samples = (Sample((value,), (value,)),)
+    write(Graph(Body(nodes, (Ref(0).node,), (Ref(1),)), samples=samples), path, external=1000)
+    before = data.read_bytes()
+    done = tlir(*(part.format(artifact=path, to=data) for part in READING[command]))
+    assert done.exit_code == 2
+    assert "the tensor data of" in done.stderr
+    assert data.read_bytes() == before
+
+
+def test_a_reduction_does_not_overwrite_its_artifact(tlir, write, tmp_path) -> None:
+    artifact = write("reduced.json", squares(recorded=31))
+    before = Path(artifact).read_bytes()
+    done = tlir("reduce", artifact, "-o", str(tmp_path), "--force")
+    assert done.exit_code == 2
+    assert Path(artifact).read_bytes() == before

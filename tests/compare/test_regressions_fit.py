@@ -27,3 +27,14 @@ def test_a_recorded_product_is_not_fused_with_a_sum_that_takes_unrecorded_values
     graph = Graph(body, samples=(sample,), producer=Producer("torch", "2.13.0", outputs="op-by-op"))
     found = fit(graph)
     assert found.graph.nodes == graph.nodes
+
+
+def test_outputs_without_elements_are_fitted() -> None:
+    chain = Chain()
+    x = chain.add("input", (), (0, 3))
+    body = chain.body(chain.add("multiply", (x, x), (0, 3)))
+    given = Tensor.from_numpy(np.zeros((0, 3), np.float32))
+    values = traced(body, [given])
+    sample = Sample((given,), (values[body.outputs[0]],), values)
+    found = fit(Graph(body, samples=(sample,), producer=Producer("jax", "0.10.2", outputs="op-by-op")))
+    assert found.ok

@@ -76,7 +76,7 @@ def command(
     from tlir.cli.compare_pair import Chosen, Pairs, show_pair
     from tlir.cli.compare_report import Details
     from tlir.cli.console import Output
-    from tlir.cli.paths import artifacts
+    from tlir.cli.paths import artifacts, spare
     from tlir.cli.progress import Progress
     from tlir.compare import check_options, compare
 
@@ -85,6 +85,7 @@ def command(
         tolerance, rtol, ulps, words, nan_payload, policy, accuracy
     )  # wrong options are an error before the first file is read
     files = artifacts(paths)
+    spare(html, *files, *([against] if against is not None else []), *([str(accuracy)] if accuracy is not None else []))
     output = Output()
     chosen = Chosen(tolerance, rtol, ulps, words, nan_payload, policy, accuracy)
     pairs = Pairs(files, paths, against)

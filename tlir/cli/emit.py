@@ -35,12 +35,13 @@ def command(path: str, target: str, as_json: bool, output: str | None) -> None:
     translation unit. The last two need llvmlite (pip install 'tlir[cpu]').
     """
     from tlir.cli.console import Output, to_json
-    from tlir.cli.paths import existing
+    from tlir.cli.paths import existing, spare
     from tlir.cli.rewriting import write_text
     from tlir.errors import UnsupportedError
     from tlir.ir.verify import type_errors
     from tlir.schema import read
 
+    spare(output, path)
     graph = read(existing(path))
     errors = type_errors(graph)
     if errors:

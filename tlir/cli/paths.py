@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Iterable, Sequence
@@ -41,6 +42,33 @@ def existing(path: str) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError("TL0902", f"cannot be reached: {reason}", file=path) from None
     raise UsageError("TL0902", "is a folder; this command takes one file", file=path)
+
+
+def spare(output: str | None, *artifacts: str) -> None:
+    """UsageError TL0901 where a file that is about to be written would replace an artifact that the command reads, or
+    the tensor data of one."""
+    if output is None or not os.path.isfile(output):
+        return
+    for artifact in artifacts:
+        if os.path.exists(artifact) and os.path.samefile(artifact, output):
+            hint = "give the output another name"
+            raise UsageError("TL0901", "the output is the artifact itself", file=output, hint=hint)
+        folder = os.path.dirname(artifact)
+        for name in _external(artifact) if output.endswith(".safetensors") else ():
+            data = os.path.join(folder, name)
+            if os.path.exists(data) and os.path.samefile(data, output):
+                raise UsageError("TL0901", f"the output is the tensor data of {artifact}", file=output)
+
+
+def _external(artifact: str) -> list[str]:
+    """The names of an artifact's external files; none of what is not an artifact, or cannot be read twice."""
+    if not os.path.isfile(artifact):
+        return []
+    try:
+        with open(artifact, encoding="utf-8-sig") as stream:
+            return list(json.load(stream)["external"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
 
 
 def _absent(path: str) -> UsageError:

@@ -61,7 +61,7 @@ def command(
     from tlir.api import load
     from tlir.cli.console import Output, to_json
     from tlir.cli.group import about
-    from tlir.cli.paths import existing
+    from tlir.cli.paths import existing, spare
     from tlir.cli.progress import Progress
     from tlir.compare import check_options
     from tlir.compare.reduce import BUDGET, Rules, check_folder, evaluator, reduce, write_folder
@@ -71,6 +71,7 @@ def command(
     file = existing(path)
     folder = Path(output) if output else Path(f"{Path(file).with_suffix('')}-reduced")
     check_folder(folder, force)
+    spare(str(folder / "reduced.json"), file)
     graph = load(file).ir
     producer = graph.producer
     budget = candidates or BUDGET

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from tlir.cli.paths import spare
 from tlir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def destination(path: str, output: str | None, in_place: bool) -> str | None:
         raise UsageError(
             "TL0901", "the output is the artifact itself", file=output, hint="say --in-place to replace it"
         )
+    spare(output, path)
     return path if in_place else output
 
 

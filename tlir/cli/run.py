@@ -105,7 +105,7 @@ def command(
     from tlir.cli.group import about
     from tlir.cli.inputs import gather, gather_each
     from tlir.cli.outputs import check_output, require_holdable, write_output
-    from tlir.cli.paths import existing
+    from tlir.cli.paths import existing, spare
     from tlir.cli.progress import Progress
     from tlir.cli.values import NUMBERS
     from tlir.cli.work import Work, show_stats, show_times
@@ -121,6 +121,7 @@ def command(
         raise UsageError("TL0901", "--stats and --time are of one run, not of --repeat")
     number = NUMBERS[style or "decimal"]
     suffix = "" if output is None else check_output(output)
+    spare(output, path)
     work = Work()
     graph = work.loaded(lambda: load(existing(path)))
     device = work.device = chosen(device, graph.ir.body, plain=not flags, runs=steps or 1)

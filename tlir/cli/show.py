@@ -31,7 +31,7 @@ def command(path: str, kind: str | None, output: str | None, limit: int | None) 
     program that it comes from. Small constants are written out exactly. Drawings and pages need nothing from outside.
     """
     from tlir.cli.console import Output
-    from tlir.cli.paths import existing
+    from tlir.cli.paths import existing, spare
     from tlir.errors import UsageError
     from tlir.schema import read
 
@@ -43,6 +43,7 @@ def command(path: str, kind: str | None, output: str | None, limit: int | None) 
     chosen = kind or SUFFIXES.get(suffix, "text")
     if limit is not None and chosen not in ("svg", "html"):
         raise UsageError("TL0901", "--limit is for drawings", hint="add --svg or --html")
+    spare(output, path)
     graph = read(existing(path))
     stdout = Output()
     if chosen == "table" and output is None:

@@ -41,9 +41,9 @@ def check_options(
     """The rule that the options state; that of an automatic tolerance is for what bounds leave undecided. UsageError
     TL0901 for options that do not fit together."""
     if tolerance != "auto":
-        for name, given in (("policy", policy), ("accuracy table", table)):
+        for name, given in (("a policy", policy), ("an accuracy table", table)):
             if given is not None:
-                raise UsageError("TL0901", f"a {name} needs the tolerance auto", hint="give the tolerance auto too")
+                raise UsageError("TL0901", f"{name} needs the tolerance auto", hint="give the tolerance auto too")
         return make_rule(tolerance, rtol, ulps, words, nan_payload, artifact_tolerance)
     from tlir.compare.bounds import resolve
 

@@ -263,7 +263,8 @@ def flush(b: Builder, x: Ref) -> Ref:
 
 def equal_words(a: Tensor, b: Tensor) -> NDArray[np.bool_]:
     """Where words are the same or both are NaN, flat."""
-    same = np.asarray((a.words == b.words).reshape(a.type.size, -1).all(axis=1))
+    equal = np.asarray(a.words == b.words)
+    same = equal.all(axis=tuple(range(len(a.type.shape), equal.ndim))).reshape(a.type.size)
     if a.dtype.is_float:
         fmt = a.dtype.float_format
         same |= np.asarray((is_nan(fmt, a.words) & is_nan(fmt, b.words)).reshape(a.type.size))
