@@ -54,9 +54,12 @@ def same(body: Body, make: Make = source, inputs: Sequence[Tensor] | None = None
 
 
 def same_all(
-    bodies: Sequence[Body], make: Make = source, inputs: Sequence[Sequence[Tensor]] | None = None
+    bodies: Sequence[Body],
+    make: Make = source,
+    inputs: Sequence[Sequence[Tensor]] | None = None,
+    settles: bool = False,
 ) -> list[list[Source]]:
-    """``same`` for several bodies, which are built together."""
+    """``same`` for several bodies, which are built together. No rounding may be left open but with ``settles``."""
     made: list[list[Source]] = []
     for body in bodies:
         codes = [code(step.kernel, make) for step in lower(body).steps if isinstance(step, Launch)]
@@ -67,7 +70,9 @@ def same_all(
         given = list(inputs_of(body) if inputs is None else inputs[number])
         expected = evaluate(body, given)
         for descending in (False, True):
-            results = HostExecutable(body, descending, make, built).run(given)
+            executable = HostExecutable(body, descending, make, built)
+            results = executable.run(given)
+            assert settles or not executable.settled, number
             assert [a.same_words(b) for a, b in zip(expected, results, strict=True)] == [True] * len(expected), number
     return made
 

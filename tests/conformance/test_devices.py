@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import cases_data
 import cases_floats
@@ -24,9 +23,8 @@ from programs import Program, programs
 
 from tlir.backends.cpu import device
 from tlir.backends.cuda.function import Source
-from tlir.backends.cuda.host import HostExecutable, UndecidedError, build
+from tlir.backends.cuda.host import HostExecutable, build
 from tlir.backends.cuda.source import source
-from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.ops import OPERATIONS
@@ -51,21 +49,8 @@ LEFT = {
 }
 """Operations that have no kernel in any dtype, and are the reference's on every device."""
 
-UNDECIDED = "not decided"
-
 BATCH = 9
 """Programs that are built together for the host."""
-
-
-class Host(HostExecutable):
-    """The host build as the GPU device runs it: a launch whose rounding is not decided is left to the reference."""
-
-    def _launch(self, number: int, launch: Launch, values: dict[Ref, Tensor], statistics: Any) -> None:
-        try:
-            super()._launch(number, launch, values, statistics)
-        except UndecidedError:
-            values.update(run_launch(launch, self.program.types, values))
-            statistics.reference += [(node, UNDECIDED) for node in launch.kernel.nodes]
 
 
 @cache
@@ -177,13 +162,11 @@ def test_the_host_build_of_the_cuda_source(number: int) -> None:
     built = build([made for made in map(source, kernels) if isinstance(made, Source)])
     for program in batches()[number]:
         for descending in (False, True):
-            executable = Host(program.body, descending, built=built)
+            executable = HostExecutable(program.body, descending, built=built)
             compare(program, executable.run(program.inputs))
-            left = dict(executable.statistics.reference)
-            undecided = {number for number, reason in left.items() if reason == UNDECIDED}
-            assert left.keys() - undecided == fallbacks(program), program.name
+            assert {number for number, _ in executable.statistics.reference} == fallbacks(program), program.name
             # a bound that does not suffice is a matter of functions
-            assert not undecided or program.name.startswith("functions of "), program.name
+            assert not executable.settled or program.name.startswith("functions of "), program.name
 
 
 def test_every_operation_but_those_left_to_the_reference_has_a_kernel_in_some_program() -> None:

@@ -55,6 +55,7 @@ class Work:
             "bytes_moved": found.bytes_moved,
             "cache": {"hits": found.cache_hits, "compiled": found.compiled},
             "reference": [{"node": node, "reason": reason} for node, reason in found.reference],
+            **({"settled": found.settled} if self.device == "gpu" else {}),  # type: ignore[attr-defined]
         }
 
     def times(self, graph: Graph) -> dict[str, float]:
@@ -86,6 +87,8 @@ def show_stats(output: Output, graph: Graph, stats: Mapping[str, Any]) -> None:
     rows += [("bytes moved", f"{stats['bytes_moved']:,}")]
     if cache is not None:
         rows += [("from the cache", str(cache["hits"])), ("compiled", str(cache["compiled"]))]
+    if "settled" in stats:
+        rows += [("iterations settled", f"{stats['settled']:,}")]
     rows += [("nodes on the reference", str(len(stats["reference"])))]
     output.table(("", ">"), rows, indent=2)
     reasons = Counter((graph.nodes[each["node"]].op, each["reason"]) for each in stats["reference"])

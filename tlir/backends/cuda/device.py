@@ -1,8 +1,8 @@
 """Bodies run by generated CUDA kernels on a GPU, through CuPy.
 
 Values stay on the GPU between kernels, and kernels follow each other without the processor waiting for them, except
-behind one that may leave the rounding of an elementary function undecided. Such a launch is evaluated by the reference,
-and so is what has no kernel; the statistics name both.
+behind one that may leave the rounding of an elementary function open. The iterations that do are run again by the
+specification, and what has no kernel is evaluated by the reference; the statistics have both.
 """
 
 from __future__ import annotations
@@ -22,20 +22,24 @@ from tlir.backends.cpu.device import Executable, Statistics, require_plain, writ
 from tlir.backends.cuda import nvrtc
 from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.kept import machine_code
+from tlir.backends.cuda.settling import marked, settle
 from tlir.backends.cuda.source import Code, code, module
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate_node
+from tlir.backends.reference.layout import tail
 from tlir.errors import UnsupportedError
 from tlir.floatlib.soft import objects
 from tlir.ir.graph import Body, Ref
 from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor, words_shape
+from tlir.kernel.interpret import Elements, Integers
 from tlir.kernel.ir import Buffer, Fallback, Kernel, Launch
 
 BLOCKS_PER_PROCESSOR = 16
 """Blocks of the grid for each of the GPU's processors, where there is work for so many."""
 
-UNDECIDED = "the rounding of an elementary function is not decided on the GPU"
+SINGLE_READS = 16
+"""Reads of chosen elements of an array on the GPU before all of it is brought here."""
 
 
 @lru_cache(maxsize=1)
@@ -68,9 +72,11 @@ def _first_line(error: BaseException) -> str:
 
 @dataclass
 class GpuStatistics(Statistics):
-    """What a run did; ``first_transfer_seconds`` are those of the first run, which sends the constants too."""
+    """What a run did; ``first_transfer_seconds`` are those of the first run, which sends the constants too.
+    ``settled`` counts the iterations of kernels that were run again by the specification."""
 
     first_transfer_seconds: float = 0.0
+    settled: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,28 @@ class GpuKernel:
 
     functions: tuple[tuple[Source, Any, tuple[int, ...]], ...]
     between: tuple[Buffer, ...]
+
+
+class Remote:
+    """Elements on the GPU as the kernel interpreter reads and writes them: those that are asked for are sent, and where
+    that happens often (in a loop) all that a kernel only reads."""
+
+    def __init__(self, cupy: Any, array: Any, written: bool) -> None:
+        self.cupy, self.array = cupy, array
+        self.left = None if written else SINGLE_READS
+        self.here: Any = None
+
+    def __getitem__(self, offsets: Integers) -> Elements:
+        if self.here is not None:
+            return np.asarray(self.here[offsets])
+        if self.left is not None:
+            self.left -= 1
+            if not self.left:
+                self.here = self.array.get()
+        return np.asarray(self.array[self.cupy.asarray(offsets)].get())
+
+    def __setitem__(self, offsets: Integers, elements: Elements) -> None:
+        self.array[self.cupy.asarray(offsets)] = self.cupy.asarray(elements)
 
 
 class GpuExecutable(Executable):
@@ -163,43 +191,49 @@ class GpuExecutable(Executable):
         self.statistics = statistics
         return list(results)
 
-    def _on_gpu(self, number: int, launch: Launch, values: dict[Ref, Any], statistics: Statistics) -> None:
+    def _on_gpu(self, number: int, launch: Launch, values: dict[Ref, Any], statistics: GpuStatistics) -> None:
         call = self._calls.get(number) or self.call(number, launch)
         outputs = written(launch)
         if not isinstance(call, str):
             for ref in outputs:
                 type = self.program.types[ref]
                 values[ref] = self.cupy.empty(words_shape(type), type.dtype.word_dtype)
-            if self._launched(call.compiled, [values[ref] for ref, _ in call.arguments]):
-                statistics.kernels += 1
-                statistics.fused += len(launch.kernel.nodes)
-                statistics.bytes_moved += call.bytes
-                return
-        reason = call if isinstance(call, str) else UNDECIDED
+            statistics.settled += self._launched(call.compiled, [values[ref] for ref, _ in call.arguments])
+            statistics.kernels += 1
+            statistics.fused += len(launch.kernel.nodes)
+            statistics.bytes_moved += call.bytes
+            return
         known = {ref: self._fetched(ref, values, statistics) for ref in launch.arguments if ref not in outputs}
         for ref, tensor in run_launch(launch, self.program.types, known).items():
             values[ref] = self._sent(tensor, statistics)
-        statistics.reference += [(node, reason) for node in launch.kernel.nodes]
+        statistics.reference += [(node, call) for node in launch.kernel.nodes]
 
-    def _launched(self, kernel: GpuKernel, arrays: Sequence[Any]) -> bool:
-        """Runs a launch's functions; whether all results are certain, for which one that may leave some open is waited
-        for."""
+    def _launched(self, kernel: GpuKernel, arrays: Sequence[Any]) -> int:
+        """Runs a launch's functions; the number of iterations that were settled by the specification."""
         between = [self.cupy.empty(b.size * b.dtype.limbs, b.dtype.word_dtype) for b in kernel.between]
         everything = [*arrays, *between]
+        settled = 0
         for made, function, numbers in kernel.functions:
             if made.total:
-                own = [everything[number] for number in numbers]
-                if not self._run_function(made, function, own):
-                    return False
-        return True
+                settled += self._run_function(made, function, [everything[number] for number in numbers])
+        return settled
 
-    def _run_function(self, made: Source, function: Any, arrays: Sequence[Any]) -> bool:
+    def _run_function(self, made: Source, function: Any, arrays: Sequence[Any]) -> int:
         blocks = made.blocks(self._most)
-        undecided = self.cupy.zeros(1, np.uint32) if made.may_leave_open else self._nothing
+        undecided = self.cupy.zeros(made.marks, np.uint32) if made.may_leave_open else self._nothing
         size = made.scratch_bytes(blocks)
         scratch = self.cupy.empty(size, np.uint8) if size else self._nothing
         function((blocks,), (made.threads,), (np.uint64(made.total), undecided, scratch, *arrays))
-        return not made.may_leave_open or int(undecided.get()[0]) == 0
+        # one that may leave a rounding open is waited for
+        if not made.may_leave_open or not undecided[:1].get()[0]:
+            return 0
+        iterations, memory = marked(np.asarray(undecided.get())), {}
+        outer = [buffer for buffer in made.kernel.buffers if buffer.role != "local"]
+        for buffer, array in zip(outer, arrays, strict=True):
+            elements = array.reshape((buffer.size, *tail(buffer.dtype)))
+            memory[buffer] = Remote(self.cupy, elements, buffer.role == "output")
+        settle(made.kernel, memory, iterations)
+        return len(iterations)
 
     def _sent(self, tensor: Tensor, statistics: Statistics) -> Any:
         self._device.synchronize()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from math import prod
 from typing import Any
 
@@ -51,9 +51,10 @@ class CudaMachine(LaneMachine):
 
 
 class CudaLanes(Lanes):
-    def __init__(self, builder: Builder) -> None:
+    def __init__(self, builder: Builder, leave_open: Callable[[], None]) -> None:
         super().__init__(builder, 1, CudaMachine)
         self.settle = self._settle
+        self.leave_open = leave_open
 
     def call(self, name: str, result: Any, *arguments: Any) -> Any:
         return self.builder.intrinsic(name, result, list(arguments))
@@ -69,7 +70,7 @@ class CudaLanes(Lanes):
     def _settle_by(self, kernels: list[Any], dtype: DType, items: tuple[Item, ...], result: Text) -> None:
         b = self.builder
         if not kernels:
-            b.line("atomicOr(undecided, 1u);")
+            self.leave_open()
             return
         kernel = kernels[0]
         machine = self.machine(kernel.bits)
@@ -127,8 +128,23 @@ class CudaEmitter(Emitter):
     """Local buffers of which one thread's elements lie ``threads`` apart."""
 
     def _lanes(self, count: int) -> Lanes:
-        lanes: Lanes = self.__dict__.setdefault("_one", CudaLanes(self.builder))
+        lanes: Lanes = self.__dict__.setdefault("_one", CudaLanes(self.builder, self._leave_open))
         return lanes
+
+    def _leave_open(self) -> None:
+        """Marks the iteration, or where this is a part of several (a factor of a row of results) all of them."""
+        b, counters, space = self.builder, dict(self.addresses.counters), self.nest.kernel.space
+        with ExitStack() as stack:
+            for own in space:
+                if own.extent > 1 and own not in counters:
+                    name = b.name()
+                    counters[own] = Text(I64, name)
+                    stack.enter_context(b.braces(f"for (uint64_t {name} = 0; {name} < {own.extent}ull; ++{name})"))
+            number = "0ull"
+            for own in space:
+                if own.extent > 1:
+                    number = f"({number} * {own.extent}ull + {expression(counters[own])})"
+            b.line(f"tl_leave_open(undecided, {number});")
 
     def _addresses(self) -> Addresses:
         return CudaAddresses(self.wide, None, self._for_index)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tlir.backends.cpu.values import word_type
 from tlir.backends.cuda.builder import Builder, Text, type_name
+from tlir.backends.cuda.settling import marks
 from tlir.kernel.ir import Buffer, Kernel
 
 BLOCK = 256
@@ -31,8 +32,10 @@ THREAD = (
 class Source:
     """A kernel's C++ without the prelude, the definitions of its tables by name, the name of its function and its
     parameters; ``total`` units of work, of which a block takes ``unit`` at a time; the threads that a block has; the
-    bytes of scratch memory for each unit that a block takes; and whether threads wait for each other."""
+    bytes of scratch memory for each unit that a block takes; and whether threads wait for each other. ``kernel`` is the
+    one whose iterations the function marks where it leaves a rounding open."""
 
+    kernel: Kernel
     text: str
     tables: Mapping[str, str]
     name: str
@@ -53,8 +56,13 @@ class Source:
 
     @property
     def may_leave_open(self) -> bool:
-        """Whether ``undecided`` can be counted up."""
-        return "undecided, 1u" in self.text
+        """Whether ``undecided`` can be marked."""
+        return "tl_leave_open(" in self.text
+
+    @property
+    def marks(self) -> int:
+        """The words of ``undecided``."""
+        return marks(self.kernel) if self.may_leave_open else 1
 
 
 def pointers(kernel: Kernel) -> dict[Buffer, Any]:
@@ -108,4 +116,4 @@ def assembled(
     name = f"{label}_{sha256(body.encode()).hexdigest()[:12]}"
     bounds = f"__launch_bounds__({threads}, {resident})"
     text = f'extern "C" __global__ void {bounds} {name}{body}'
-    return Source(text, tables, name, tuple(parameters), total, unit, threads, scratch, barriers)
+    return Source(kernel, text, tables, name, tuple(parameters), total, unit, threads, scratch, barriers)

@@ -21,8 +21,11 @@ from numpy.typing import NDArray
 
 from tlir.backends.cpu.device import Call, Executable
 from tlir.backends.cuda.function import Source
+from tlir.backends.cuda.settling import marked, settle
 from tlir.backends.cuda.source import Code, code, host_header, module, source
+from tlir.backends.reference.layout import tail
 from tlir.ir.graph import Body
+from tlir.ir.tensor import Tensor
 from tlir.kernel.ir import Buffer, Kernel, Launch
 
 FLAGS = (
@@ -43,10 +46,6 @@ GRID = 3
 """Blocks of a launch: with more work than that every block takes several turns."""
 
 
-class UndecidedError(RuntimeError):
-    """An elementary function's rounding was not decided by the kernels."""
-
-
 class BarrierError(RuntimeError):
     """Threads of a block wait for others that never come to the same barrier."""
 
@@ -56,17 +55,23 @@ class HostKernel:
     source: Source
     function: Any
 
-    def run(self, arrays: Sequence[NDArray[Any]], descending: bool = False) -> None:
-        """Runs the launch on contiguous arrays of words, the threads of a block in one order or the other."""
+    def run(self, arrays: Sequence[NDArray[Any]], descending: bool = False) -> int:
+        """Runs the launch on contiguous arrays of words, the threads of a block in one order or the other. The number
+        of iterations that it has left open, which the specification has settled."""
         blocks = self.source.blocks(GRID)
-        undecided = np.zeros(1, np.uint32)
+        undecided = np.zeros(self.source.marks, np.uint32)
         scratch = np.empty(self.source.scratch_bytes(blocks) + 16, np.uint8)
         pointers = [undecided.ctypes.data, scratch.ctypes.data + -scratch.ctypes.data % 16]
         pointers += [array.ctypes.data for array in arrays]
         if not self.function(blocks, self.source.threads, descending, self.source.total, *pointers):
             raise BarrierError(self.source.name)
-        if undecided[0]:
-            raise UndecidedError(self.source.name)
+        if not undecided[0]:
+            return 0
+        kernel, iterations = self.source.kernel, marked(undecided)
+        outer = [buffer for buffer in kernel.buffers if buffer.role != "local"]
+        memory = {b: a.reshape((b.size, *tail(b.dtype))) for b, a in zip(outer, arrays, strict=True)}
+        settle(kernel, memory, iterations)
+        return len(iterations)
 
 
 def build(sources: Sequence[Source], compiler: str = "g++") -> dict[str, HostKernel]:
@@ -132,7 +137,8 @@ class HostCode:
 
 class HostExecutable(Executable):
     """A body run by the host build of its CUDA source, or of what ``make`` makes of its kernels, the threads of a block
-    in one order or the other. ``built`` has functions that were built before, with those of other bodies."""
+    in one order or the other. ``built`` has functions that were built before, with those of other bodies. ``settled``
+    counts the iterations that functions have left open in the last run."""
 
     def __init__(
         self,
@@ -143,9 +149,14 @@ class HostExecutable(Executable):
     ) -> None:
         super().__init__(body)
         self.descending = descending
+        self.settled = 0
         self._codes = {id(s.kernel): code(s.kernel, make) for s in self.program.steps if isinstance(s, Launch)}
         found = [one for one in self._codes.values() if isinstance(one, Code)]
         self._built = build([one for made in found for one, _ in made.sources]) if built is None else built
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        self.settled = 0
+        return super().run(inputs)
 
     def compile(self, kernel: Kernel) -> HostCode | str:
         made = self._codes[id(kernel)]
@@ -161,4 +172,4 @@ class HostExecutable(Executable):
         everything = [array if array.ctypes.data % 16 == 0 else array.copy() for array in (*arrays, *between)]
         for kernel, numbers in call.compiled.kernels:
             if kernel.source.total:
-                kernel.run([everything[number] for number in numbers], self.descending)
+                self.settled += kernel.run([everything[number] for number in numbers], self.descending)

@@ -57,6 +57,12 @@ TL_FUNCTION uint64_t tl_fshr_uint64(uint64_t high, uint64_t low, uint64_t n) { r
 TL_FUNCTION uint32_t tl_fshl_uint32(uint32_t high, uint32_t low, uint32_t n) { return (high << n) | ((low >> 1) >> (31u - n)); }
 TL_FUNCTION uint32_t tl_fshr_uint32(uint32_t high, uint32_t low, uint32_t n) { return (low >> n) | ((high << 1) << (31u - n)); }
 
+// Marks an iteration of the kernel's space in which a rounding is not decided.
+TL_FUNCTION void tl_leave_open(uint32_t* marks, uint64_t iteration) {
+  atomicOr(marks + 1u + iteration / 32u, 1u << (uint32_t)(iteration % 32u));
+  atomicOr(marks, 1u);
+}
+
 // IEEE 754-2019 minimum and maximum: NaN where an operand is one, and -0 below +0.
 TL_FUNCTION float tl_minimum_float(float x, float y) {
   if (x != x) return x;

@@ -1,12 +1,12 @@
 """A kernel as a CUDA C++ function.
 
-The function is ``name(total, undecided, scratch, buffers…)``. ``undecided`` is a counter of elementary functions whose
-rounding no bound decided: where it is not 0 after the launch, its results are not to be used. ``scratch`` has local
-buffers. Blocks stride over ``total`` units of work by the size of the grid, whatever it is. What a unit is depends on
-the kernel's form: a tile of a sum of products (``tiles``), a row whose loops are shared by a warp or a block
-(``groups``), the row of a thread in a warp that reads its rows together (``turned``), a few neighbouring elements
-(``wide``), and otherwise one iteration of the kernel's space for a thread. A kernel of few long rows is several
-functions, launched one after the other (``stages``).
+The function is ``name(total, undecided, scratch, buffers…)``. In ``undecided`` it marks the iterations in which no
+bound decides the rounding of an elementary function (``settling``). ``scratch`` has local buffers. Blocks stride over
+``total`` units of work by the size of the grid, whatever it is. What a unit is depends on the kernel's form: a tile of
+a sum of products (``tiles``), a row whose loops are shared by a warp or a block (``groups``), the row of a thread in a
+warp that reads its rows together (``turned``), a few neighbouring elements (``wide``), and otherwise one iteration of
+the kernel's space for a thread. A kernel of few long rows is several functions, launched one after the other
+(``stages``).
 """
 
 from __future__ import annotations
