@@ -3409,7 +3409,7 @@ def _evaluate_scan(step: Step, operands: Sequence[Any]) -> Sequence[Any]:
         outputs = _evaluate(body, [*given, *carried, *(array[k, ...] for array in stacked)])
         carried = outputs[:carries]
         for result, output in zip(results, outputs[carries:], strict=True):
-            result[k] = output
+            result[k] = np.asarray(output)  # NumPy asks a JAX scalar for a float, which narrow dtypes have none of
     return [*carried, *results]
 
 

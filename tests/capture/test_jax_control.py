@@ -76,12 +76,13 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "bools": lambda x: lax.scan(lambda c, row: (c ^ (row > 0), c & (row < 2)), jnp.zeros(4, bool), x),
     "unused_result": lambda x: (lax.scan(lambda c, row: (c, row * 2), 0.0, x), x)[1],
     "small_format": lambda x: lax.scan(lambda c, row: (c + row, c * row), x[0] * 0, x),
+    "small_format_scalars": lambda x: lax.scan(lambda c, v: (c + v, c * v), x[0, 0] * 0, x.ravel()),
 }
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_loops_and_choices(name: str) -> None:
-    expect_words(PROGRAMS[name], X.astype(jnp.bfloat16) if name == "small_format" else X)
+    expect_words(PROGRAMS[name], X.astype(jnp.bfloat16) if name.startswith("small_format") else X)
 
 
 def test_loops_that_end_by_data() -> None:
