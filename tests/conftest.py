@@ -7,8 +7,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--exhaustive",
         action="store_true",
-        help="try every rounding mode and target where the default run takes the main ones and others in turn",
+        help="try every case where the default run takes the main ones, and of the others those that differ in kind",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "exhaustive: a case that only a run with --exhaustive takes")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--exhaustive"):
+        return
+    left = [item for item in items if item.get_closest_marker("exhaustive") is not None]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item.get_closest_marker("exhaustive") is None]
 
 
 @pytest.fixture(scope="session")
