@@ -9,9 +9,12 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +47,15 @@ takes for a mistake."""
 
 GRID = 3
 """Blocks of a launch: with more work than that every block takes several turns."""
+
+
+KEPT_SECONDS = 7 * 24 * 3600
+"""How long a library is kept that is not used."""
+
+KEPT_BYTES = 128 << 20
+"""Libraries that are kept, unless they were used just now."""
+
+RECENT_SECONDS = 600
 
 
 class BarrierError(RuntimeError):
@@ -80,8 +92,13 @@ def build(sources: Sequence[Source], compiler: str = "g++") -> dict[str, HostKer
     text = "\n".join([host_header(), module(kernels.values()), *map(_driver, kernels.values())])
     folder = Path(tempfile.gettempdir()) / f"tlir-host-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to another user")
     library = folder / (hashlib.sha256(" ".join((compiler, *FLAGS, text)).encode()).hexdigest() + ".so")
-    if not library.exists():
+    if library.exists():
+        os.utime(library)
+    else:
+        prune(folder)
         with tempfile.TemporaryDirectory(dir=folder) as place:
             file, output = Path(place) / "kernels.cpp", Path(place) / "kernels.so"
             file.write_text(text, encoding="utf-8")
@@ -89,6 +106,24 @@ def build(sources: Sequence[Source], compiler: str = "g++") -> dict[str, HostKer
             os.replace(output, library)
     loaded = ctypes.CDLL(str(library))
     return {name: HostKernel(kernel, _function(loaded, kernel)) for name, kernel in kernels.items()}
+
+
+def prune(folder: Path) -> None:
+    """Removes what was not used for ``KEPT_SECONDS``, and what was used the longest ago where it is more than
+    ``KEPT_BYTES``, but nothing that another process may be about to load."""
+    now, found = time.time(), []
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            status = path.stat()
+            found.append((status.st_mtime, status.st_size, path))
+    kept = 0
+    for used, size, path in sorted(found, reverse=True):
+        kept += size
+        if now - used > (KEPT_SECONDS if kept <= KEPT_BYTES else RECENT_SECONDS):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def _function(library: ctypes.CDLL, kernel: Source) -> Any:
