@@ -52,6 +52,32 @@ def test_damaged_files_are_replaced(cache: Path, damage: bytes) -> None:
     assert file.read_bytes() == whole
 
 
+def test_whole_files_of_another_name_are_replaced(cache: Path) -> None:
+    assert (call(8), call(9)) == (108, 109)
+    first, second = cache.iterdir()
+    whole = first.read_bytes(), second.read_bytes()
+    first.write_bytes(whole[1])
+    second.write_bytes(whole[0])
+    assert (call(8), call(9)) == (108, 109)
+    assert (first.read_bytes(), second.read_bytes()) == whole
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link to nothing", "link to itself"])
+def test_what_is_no_file_is_not_waited_for(cache: Path, kind: str) -> None:
+    call(10)
+    (file,) = cache.iterdir()
+    file.unlink()
+    if kind == "folder":
+        file.mkdir()
+    elif kind == "pipe":
+        if not hasattr(os, "mkfifo"):
+            pytest.skip("no pipes in folders here")
+        os.mkfifo(file)
+    else:
+        file.symlink_to(file if kind == "link to itself" else cache / "nothing")
+    assert call(10) == 110
+
+
 def test_unusable_folders_keep_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     file.write_text("not a folder")

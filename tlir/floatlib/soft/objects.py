@@ -2,8 +2,9 @@
 
 What a module compiles to depends on its text, the processor, and LLVM alone, and these name the file that keeps the
 object code: ``$XDG_CACHE_HOME/tlir/objects/SHA256.o`` (``~/.cache`` where the variable is unset). Files are replaced
-atomically and begin with the digest of the rest, so that a damaged one is compiled again. Where the folder cannot be
-used, belongs to somebody else, or can be written by others, nothing is kept; that is never an error.
+atomically and begin with the digest of their name and the rest, so that a damaged one, or one that was kept under
+another name, is compiled again. Where the folder cannot be used, belongs to somebody else, or can be written by others,
+nothing is kept; that is never an error.
 
 This module needs llvmlite.
 """
@@ -181,11 +182,22 @@ def folder() -> Path | None:
 
 def _read(path: Path) -> bytes | None:
     try:
-        content = path.read_bytes()
+        with open(path, "rb", opener=_without_waiting) as file:
+            content = file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     except OSError:
         return None
-    digest, code = content[:32], content[32:]
-    return code if hashlib.sha256(code).digest() == digest else None
+    found, code = content[:32], content[32:]
+    return code if _seal(path, code) == found else None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """A file opened, a pipe too though nobody writes to it."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _seal(path: Path, code: bytes) -> bytes:
+    """What a file of that name begins with: of the code alone it would also fit one that was renamed."""
+    return hashlib.sha256(path.name.encode() + b"\0" + code).digest()
 
 
 def _write(path: Path, code: bytes) -> None:
@@ -193,7 +205,7 @@ def _write(path: Path, code: bytes) -> None:
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
         with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
+            file.write(_seal(path, code) + code)
         os.replace(temporary, path)
         _prune(path.parent)
     except OSError:
