@@ -1,6 +1,9 @@
 """The operations on arrays return the words and flags of the specification, and the words of ml_dtypes."""
 
+import ctypes
 import itertools
+import os
+import platform
 import random
 from collections.abc import Callable
 from typing import Any
@@ -300,8 +303,23 @@ def test_the_table_of_native_operations_names_only_what_holds() -> None:
 
 
 def test_flushed_subnormals_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays.ensure_gradual_underflow()
+    arrays.ensure_float_environment()
     # as the probe sees it in a thread whose register flushes: the product of the smallest normal number and 1/2 is 0
     monkeypatch.setattr("tlir.floatlib.native._SMALLEST_NORMAL", 0.0)
     with pytest.raises(arrays.FloatEnvironmentError, match="flushes subnormal numbers"):
         arrays.add(FLOAT32, np.zeros(1, dtype=np.uint32), np.zeros(1, dtype=np.uint32))
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64") or os.name != "posix", reason="directions are x86's")
+@pytest.mark.parametrize("direction", [0x400, 0x800, 0xC00], ids=["down", "up", "toward zero"])
+def test_other_directions_of_rounding_are_refused(direction: int) -> None:
+    """As a library leaves them behind that calls C's fesetround."""
+    library = ctypes.CDLL(None)
+    zeros = np.zeros(1, dtype=np.uint32)
+    assert library.fesetround(direction) == 0
+    try:
+        with pytest.raises(arrays.FloatEnvironmentError, match="does not round to nearest"):
+            arrays.add(FLOAT32, zeros, zeros)
+    finally:
+        library.fesetround(0)
+    arrays.add(FLOAT32, zeros, zeros)

@@ -15,7 +15,7 @@ from tlir.floatlib.format import Format
 from tlir.floatlib.native import (
     FLOAT64,
     carrier,
-    ensure_gradual_underflow,
+    ensure_float_environment,
     from_carrier,
     is_native,
     to_carrier,
@@ -53,7 +53,7 @@ def convert(
         compiled = choice.run_compiled(kernel, (a,), "processor")
         if compiled is not None:
             return compiled[0]
-        ensure_gradual_underflow()
+        ensure_float_environment()
         with np.errstate(all="ignore"):
             return from_carrier(target, to_carrier(source, a))
     return run(
@@ -107,7 +107,7 @@ def _integer_of(
 
 def _to_integer(fmt: Format, a: Words, width: int, signed: bool, rounding: Rounding) -> Words:
     """Saturating, through float64."""
-    ensure_gradual_underflow()
+    ensure_float_environment()
     mask = (1 << width) - 1
     with np.errstate(all="ignore"):
         integral = INTEGRAL[rounding](to_float64(fmt, a))

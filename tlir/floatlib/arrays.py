@@ -6,7 +6,8 @@ the flags as a uint8 array of ``rounding.Flags`` values of the shape of the elem
 specification (``arithmetic``, ``ordering``, ``convert``), whichever way computes them: ``implementation`` says which,
 ``native.NATIVE`` where it is the processor.
 
-Native arithmetic needs gradual underflow: FloatEnvironmentError where the thread flushes subnormal numbers.
+Native arithmetic needs gradual underflow and rounding to nearest: FloatEnvironmentError where the thread flushes
+subnormal numbers or rounds in another direction.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tlir.floatlib.format import Format
 from tlir.floatlib.native import (
     NATIVE,
     FloatEnvironmentError,
-    ensure_gradual_underflow,
+    ensure_float_environment,
     from_carrier,
     is_native,
     to_carrier,
@@ -56,7 +57,7 @@ __all__ = [
     "convert",
     "copysign",
     "divide",
-    "ensure_gradual_underflow",
+    "ensure_float_environment",
     "fma",
     "from_integer",
     "from_ints",
@@ -116,7 +117,7 @@ def remainder_truncated(fmt: Format, a: Words, b: Words, flags: bool = False) ->
     a, b = words.broadcast(fmt, a, b)
     if not is_native(fmt, "remainder_truncated"):
         return specified("remainder_truncated", arithmetic.remainder_truncated, fmt, (a, b), flags)
-    ensure_gradual_underflow()
+    ensure_float_environment()
     with np.errstate(all="ignore"):
         result = from_carrier(fmt, np.fmod(to_carrier(fmt, a), to_carrier(fmt, b)))
     if not flags:
@@ -139,7 +140,7 @@ def round_to_integral(fmt: Format, a: Words, rounding: Rounding = NEAREST_EVEN, 
         compiled = choice.run_compiled(kernel, (a,), "processor")
         if compiled is not None:
             return compiled[0]
-        ensure_gradual_underflow()
+        ensure_float_environment()
         with np.errstate(all="ignore"):
             return from_carrier(fmt, INTEGRAL[rounding](to_carrier(fmt, a)))
     function = partial(with_rounding, arithmetic.round_to_integral, rounding, fmt)

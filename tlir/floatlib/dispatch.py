@@ -172,7 +172,7 @@ def _replaced(operation: str) -> str:
 
 
 def _processed(operation: str, fmt: Format, operands: tuple[Words, ...]) -> Words:
-    native.ensure_gradual_underflow()
+    native.ensure_float_environment()
     with np.errstate(all="ignore"):
         if operation != "fma":
             values = [native.to_carrier(fmt, operand) for operand in operands]

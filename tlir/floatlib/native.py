@@ -78,20 +78,30 @@ specification. Custom formats are decided by ``is_native``. So are other modes t
 
 
 class FloatEnvironmentError(RuntimeError):
-    """The thread's control register makes the processor flush subnormal numbers to zero."""
+    """The thread's control register makes the processor flush subnormal numbers to zero, or round in another direction
+    than to nearest."""
 
 
 _SMALLEST_NORMAL = 2.2250738585072014e-308
 _SMALLEST_SUBNORMAL = 5e-324
+_ONE, _QUARTER, _THREE_QUARTERS, _NEXT = 1.0, 2.0**-54, 3 * 2.0**-54, 1.0 + 2.0**-52
+"""A quarter and three quarters of the distance from one to the next number: to nearest, only the latter is rounded up.
+Names, because the compiler of the interpreter would compute with the numbers themselves."""
 
 
-def ensure_gradual_underflow() -> None:
-    """FloatEnvironmentError unless this thread computes with subnormal numbers. The register also governs float32."""
+def ensure_float_environment() -> None:
+    """FloatEnvironmentError unless this thread computes with subnormal numbers and rounds to nearest. The register also
+    governs float32."""
     if _SMALLEST_NORMAL * 0.5 == 0.0 or _SMALLEST_SUBNORMAL * 1.0 == 0.0:
-        raise FloatEnvironmentError(
-            "this thread flushes subnormal numbers to zero (a library has set its floating-point control register), "
-            "so its arithmetic does not return the specified words"
-        )
+        wrong = "flushes subnormal numbers to zero"
+    elif _ONE + _QUARTER != _ONE or _ONE + _THREE_QUARTERS != _NEXT:
+        wrong = "does not round to nearest"
+    else:
+        return
+    raise FloatEnvironmentError(
+        f"this thread {wrong} (a library has set its floating-point control register), "
+        "so its arithmetic does not return the specified words"
+    )
 
 
 # Words to carriers and back

@@ -26,7 +26,7 @@ from tlir.backends.reference import (
 from tlir.backends.reference.control import REGION_EVALUATORS
 from tlir.backends.reference.invocation import Evaluator, FlagArray, FlagRecord, Invocation, SeveralEvaluator
 from tlir.errors import UnsupportedError
-from tlir.floatlib.arrays import FloatEnvironmentError, ensure_gradual_underflow
+from tlir.floatlib.arrays import FloatEnvironmentError, ensure_float_environment
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.tensor import Tensor
 
@@ -65,10 +65,11 @@ def evaluate(
 
     ``observe`` is called after each node with its results; ``flags`` after each node that computes or converts floats,
     with the exceptions raised at each element of the result: the bits of ``tlir.floatlib.rounding.Flags`` in a uint8
-    array. Values are dropped after their last use. UnsupportedError TL0604 where the thread flushes subnormal numbers.
+    array. Values are dropped after their last use. UnsupportedError TL0604 where the thread flushes subnormal
+    numbers or does not round to nearest.
     """
     try:
-        ensure_gradual_underflow()
+        ensure_float_environment()
     except FloatEnvironmentError as error:
         raise UnsupportedError(
             "TL0604", str(error), hint="run tlir in a process of its own, or load that library without fast-math"

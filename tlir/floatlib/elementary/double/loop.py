@@ -39,7 +39,7 @@ from tlir.floatlib.elementary.double.functions import (
 from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.elementary.scalar import elementary
 from tlir.floatlib.format import FORMATS, Format
-from tlir.floatlib.native import ensure_gradual_underflow
+from tlir.floatlib.native import ensure_float_environment
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft import choice, conversion
 from tlir.floatlib.soft.catalog import Kernel
@@ -255,9 +255,9 @@ Places = NDArray[np.intp]
 
 def evaluate_double(name: str, fmt: Format, *operands: Words, flags: bool = False) -> tuple[Words, Any, Places]:
     """(words, flags or None, undecided) for flat arrays of words of equal size. The indices ``undecided`` have no
-    meaning in the other two; the rest is what the specification gives. FloatEnvironmentError where subnormal numbers
-    are flushed."""
-    ensure_gradual_underflow()
+    meaning in the other two; the rest is what the specification gives. FloatEnvironmentError where the thread
+    flushes subnormal numbers or does not round to nearest."""
+    ensure_float_environment()
     words, marks = _run(loop(name, fmt, flags), operands)
     places = marked(marks, UNDECIDED)
     if places.size and name in FAR:

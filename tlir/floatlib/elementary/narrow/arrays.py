@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tlir.floatlib.elementary.narrow.kernels import KERNELS, MAX_EXPONENT, MAX_PRECISION
 from tlir.floatlib.elementary.narrow.loop import UNDECIDED, loop
 from tlir.floatlib.format import Format
-from tlir.floatlib.native import ensure_gradual_underflow
+from tlir.floatlib.native import ensure_float_environment
 from tlir.floatlib.soft import choice
 from tlir.floatlib.words import Words
 
@@ -37,9 +37,9 @@ def applies(name: str, fmt: Format) -> bool:
 
 def evaluate_fast(name: str, fmt: Format, *operands: Words, flags: bool = False) -> tuple[Words, Any, Places]:
     """(words, flags or None, undecided) for flat arrays of words of equal size. At the indices ``undecided`` the other
-    two have no meaning; elsewhere they are the specification's. FloatEnvironmentError where subnormal numbers are
-    flushed."""
-    ensure_gradual_underflow()
+    two have no meaning; elsewhere they are the specification's. FloatEnvironmentError where the thread
+    flushes subnormal numbers or does not round to nearest."""
+    ensure_float_environment()
     words, marks = _run(name, fmt, operands, flags, wide=False)
     places = _undecided(marks)
     if places.size and KERNELS[name].wide:
