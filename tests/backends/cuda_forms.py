@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 from lower_graphs import Builder, random_tensor
 
-from tlir.backends.cuda import groups, tiles, turned, wide
+from tlir.backends.cuda import groups, nvrtc, tiles, turned, wide
 from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.host import HostExecutable, build
-from tlir.backends.cuda.source import Code, code, plain, refusal, source
+from tlir.backends.cuda.source import Code, code, module, plain, refusal, source
 from tlir.backends.reference import evaluate
 from tlir.floatlib.array_conversions import convert
 from tlir.floatlib.format import FORMATS
@@ -37,10 +38,12 @@ def inputs_of(body: Body, seed: int = 0) -> list[Tensor]:
 
 def _numbers(random: np.random.Generator, type: TensorType) -> Tensor:
     anything = random_tensor(random, type)
-    if not type.dtype.is_float or type.dtype.is_complex or not type.size:
+    dtype = type.dtype.component if type.dtype.is_complex else type.dtype
+    if not dtype.is_float or not type.size:
         return anything
-    numbers = random.standard_normal(type.shape) * 2.0 ** random.integers(-3, 4, type.shape)
-    words = np.array(convert(FORMATS["float64"], type.dtype.float_format, np.atleast_1d(numbers).view(np.uint64)))
+    shape = (*type.shape, 2) if type.dtype.is_complex else type.shape
+    numbers = random.standard_normal(shape) * 2.0 ** random.integers(-3, 4, shape)
+    words = np.array(convert(FORMATS["float64"], dtype.float_format, np.atleast_1d(numbers).view(np.uint64)))
     words = words.astype(type.dtype.word_dtype).reshape(type.size, -1)
     kept = random.integers(0, type.size, 3 if type.size > 100 else 0)
     words[kept] = anything.words.reshape(type.size, -1)[kept]
@@ -75,6 +78,24 @@ def same_all(
             assert settles or not executable.settled, number
             assert [a.same_words(b) for a, b in zip(expected, results, strict=True)] == [True] * len(expected), number
     return made
+
+
+def sources(bodies: Sequence[Body]) -> list[Source]:
+    codes = [code(step.kernel) for body in bodies for step in lower(body).steps if isinstance(step, Launch)]
+    return [one for found in codes if isinstance(found, Code) for one, _ in found.sources]
+
+
+def contracts_nothing(bodies: Sequence[Body], architecture: str) -> None:
+    """The only fused operations are those that the source asks for by name."""
+    kernels = sources(bodies)
+    ptx = nvrtc.to_ptx(module(kernels), architecture)
+    bodies = dict(re.findall(r"\.entry (\w+)\((.*?)^}", ptx, re.DOTALL | re.MULTILINE))
+    assert bodies.keys() == {kernel.name for kernel in kernels}
+    for kernel in kernels:
+        for kind, name in (("f64", "__fma_rn"), ("f32", "__fmaf_rn")):
+            fused = re.search(rf"\b(fma|mad)\.(rn\.)?(ftz\.)?{kind}\b", bodies[kernel.name])
+            assert fused is None or f"{name}(" in kernel.text
+    assert ".ftz" not in ptx
 
 
 def grouped(size: int) -> Make:

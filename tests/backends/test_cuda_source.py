@@ -3,27 +3,22 @@ for real architectures, and nothing is contracted."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda_forms import product, reduction, softmax
+from cuda_forms import contracts_nothing, product, reduction, softmax, sources
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lower_graphs import Builder, random_graph, random_tensor
 
 from tlir.backends.cuda import nvrtc
-from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.host import HostExecutable
-from tlir.backends.cuda.source import Code, code, module
 from tlir.backends.reference import evaluate
 from tlir.ir.graph import Body
 from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
-from tlir.kernel.ir import Launch
-from tlir.passes.lower import lower
 from tlir.schema import read
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
@@ -65,28 +60,11 @@ def test_software_numbers_on_a_host_build(dtype: str) -> None:
     assert executable.statistics.reference == []
 
 
-def sources(bodies: list[Body]) -> list[Source]:
-    codes = [code(step.kernel) for body in bodies for step in lower(body).steps if isinstance(step, Launch)]
-    return [one for found in codes if isinstance(found, Code) for one, _ in found.sources]
-
-
-def contracts_nothing(kernels: list[Source], architecture: str) -> None:
-    """The only fused operations are those that the source asks for by name."""
-    ptx = nvrtc.to_ptx(module(kernels), architecture)
-    bodies = dict(re.findall(r"\.entry (\w+)\((.*?)^}", ptx, re.DOTALL | re.MULTILINE))
-    assert bodies.keys() == {kernel.name for kernel in kernels}
-    for kernel in kernels:
-        for kind, name in (("f64", "__fma_rn"), ("f32", "__fmaf_rn")):
-            fused = re.search(rf"\b(fma|mad)\.(rn\.)?(ftz\.)?{kind}\b", bodies[kernel.name])
-            assert fused is None or f"{name}(" in kernel.text
-    assert ".ftz" not in ptx
-
-
 @needs_nvrtc
 @pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 @pytest.mark.parametrize("part", range(3))
 def test_nvrtc_compiles_every_golden_artifact_and_contracts_nothing(architecture: str, part: int) -> None:
-    contracts_nothing(sources([read(path).body for path in ARTIFACTS[part::3]]), architecture)
+    contracts_nothing([read(path).body for path in ARTIFACTS[part::3]], architecture)
 
 
 @needs_nvrtc
@@ -101,11 +79,10 @@ def test_nvrtc_compiles_every_form_and_contracts_nothing(architecture: str) -> N
         reduction("float32", (200, 3000), (1,), "add", Accumulate(order="pairwise")),
         softmax("float32", 2000, 999),
     ]
-    kernels = sources(bodies)
-    texts = [kernel.text for kernel in kernels]
+    texts = [kernel.text for kernel in sources(bodies)]
     for sign in ("xs[k]", "tl_exchange", "first_row", "__syncwarp", "__syncthreads"):
         assert any(sign in text for text in texts), sign
-    contracts_nothing(kernels, architecture)
+    contracts_nothing(bodies, architecture)
 
 
 @needs_nvrtc
