@@ -3042,7 +3042,7 @@ def _numpy_gather(params: Mapping[str, Any], dtype: Any, operands: list[np.ndarr
         places.append(at.reshape(at.shape + (1,) * x.ndim) + np.arange(part).reshape(within))
     taken = np.broadcast_to(x[tuple(places)], (*batch, *sizes))
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-    taken = taken.reshape(*batch, *(size for axis, size in enumerate(sizes) if axis not in gone))
+    taken = taken.reshape((*batch, *(size for axis, size in enumerate(sizes) if axis not in gone)))
     return np.moveaxis(taken, range(len(batch), taken.ndim), numbers.offset_dims)
 
 

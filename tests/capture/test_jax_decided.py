@@ -146,6 +146,7 @@ def test_placing() -> None:
     batched = lax.GatherDimensionNumbers((1,), (), (1,), (0,), (0,))
     rows = lax.GatherDimensionNumbers((1,), (0,), (0,))
     window = lax.GatherDimensionNumbers((0, 2), (), (0, 1))
+    element, nothing = lax.GatherDimensionNumbers((), (0, 1), (0, 1)), lax.GatherDimensionNumbers((), (), ())
     cases: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
         (lambda x: lax.pad(x, np.float32(2), ((1, 0, 2), (0, 3, 1))), (x,)),
         (lambda x: lax.rev(x, (1,)), (x,)),
@@ -157,6 +158,14 @@ def test_placing() -> None:
         (lambda x, i: lax.gather(x, i, rows, (1, 6), mode="clip"), (x, index)),
         (lambda x, i: lax.gather(x, i, window, (2, 3), mode="fill"), (x, np.array([[0, 1], [3, 3]], np.int32))),
         (lambda x, i: lax.gather(x, i, batched, (1, 2), mode="clip"), (x, np.arange(5, dtype=np.int32)[::-1, None])),
+        (lambda x, i: lax.gather(x, i, element, (1, 1), mode="clip"), (x, np.array([2, 3], np.int32))),
+        (lambda x, i: lax.gather(x, i, nothing, (), mode="clip"), (x[1, 2], np.zeros((3, 0), np.int32))),
+        (lambda x: lax.pad(x, np.float32(2), ()), (x[1, 1],)),
+        (lambda x: lax.reshape(x, ()), (x[:1, :1],)),
+        (lambda x: lax.squeeze(x, (0, 1)), (x[:1, :1],)),
+        (lambda x: lax.select_n(x > 1, x, -x), (x[1, 1],)),
+        (lambda x: lax.reduce_max(x, (0, 1)), (np.arange(6.0, dtype=np.float32).reshape(2, 3),)),
+        (lambda x: lax.argmax(x, 0, np.int32), (np.arange(6.0, dtype=np.float32),)),
         (lambda: lax.broadcasted_iota(np.int32, (3, 4), 1), ()),
         (lambda: lax.broadcasted_iota(np.float32, (3, 4), 0), ()),
     ]
