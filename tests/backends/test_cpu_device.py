@@ -27,9 +27,10 @@ from tlir.passes.lower import lower
 
 
 def same(body: Body, inputs: list[Tensor]) -> device.Executable:
-    executable = device.Executable(body)
-    for expected, result in zip(evaluate(body, inputs), executable.run(inputs), strict=True):
-        assert expected.same_words(result)
+    executable, references = device.Executable(body), evaluate(body, inputs)
+    for _ in range(2):  # the first run is not like the others
+        for expected, result in zip(references, executable.run(inputs), strict=True):
+            assert expected.same_words(result)
     return executable
 
 

@@ -45,12 +45,13 @@ def check(body: Body, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     inputs = [random_tensor(random, type) for type in body.input_types]
     expected = evaluate(body, inputs)
-    executable = device.Executable(body)
     for split_from, count in ((1 << 60, "1"), (0, "2"), (0, "3")):
         monkeypatch.setattr(device, "SPLIT_FROM", split_from)
         monkeypatch.setenv("TLIR_THREADS", count)
-        for a, b in zip(expected, executable.run(inputs), strict=True):
-            assert a.same_words(b)
+        executable = device.Executable(body)
+        for _ in range(2):  # the first run is not like the others
+            for a, b in zip(expected, executable.run(inputs), strict=True):
+                assert a.same_words(b)
 
 
 def product(

@@ -13,8 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from tlir.backends.cpu.arena import Source
 from tlir.backends.cpu.phases import Shape
 from tlir.backends.cpu.settle import provide
 from tlir.backends.cpu.stages import staged, work_of
@@ -58,10 +57,10 @@ class Compiled:
 @dataclass(frozen=True)
 class CompiledStages:
     """A kernel in stages: for each its code, the arrays that it takes (``tlir.backends.cpu.stages.Stage.arguments``)
-    and its scalar operations; and the NumPy type and words of each temporary array."""
+    and its scalar operations; and where the temporary arrays come from."""
 
     stages: tuple[tuple[Compiled, tuple[int, ...], int], ...]
-    temporaries: tuple[tuple[np.dtype[Any], int], ...]
+    sources: tuple[Source, ...]
 
 
 def compile_kernel(kernel: Kernel) -> Compiled | CompiledStages | str:
@@ -75,8 +74,8 @@ def compile_kernel(kernel: Kernel) -> Compiled | CompiledStages | str:
         if isinstance(compiled, str):
             return compiled
         stages.append((compiled, stage.arguments, effort(compiled, stage.kernel)))
-    temporaries = tuple((dtype.word_dtype, size * dtype.limbs) for dtype, size in parts.temporaries)
-    return CompiledStages(tuple(stages), temporaries)
+    sources = tuple(Source((size * dtype.limbs,), dtype.word_dtype) for dtype, size in parts.temporaries)
+    return CompiledStages(tuple(stages), sources)
 
 
 def effort(compiled: object, kernel: Kernel) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, 
 from tlir.backends.cpu.phases import phases, pieces_of
 from tlir.backends.cpu.scratch import scratch_bytes
 from tlir.backends.cpu.settle import passed_on
+from tlir.backends.cpu.steps import Layout, Steps
 from tlir.backends.cpu.threads import INTERRUPTIBLE_FROM, Phase, Schedule, scratch_address, share, threads
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate as by_reference
@@ -81,6 +82,7 @@ class Executable:
         self.unchanging = unchanging(self.program)
         self._kept: dict[int, dict[Ref, Any]] = {}
         """What the launches that are the same in every run have computed, by their steps."""
+        self._ready: Callable[[Sequence[Tensor]], list[Tensor]] | None = None
 
     def call(self, number: int, launch: Launch) -> Call | str:
         """The compiled launch at a step, or why it is not compiled."""
@@ -140,8 +142,58 @@ class Executable:
                 total -= held.pop(ref, 0)
         return peak, worst
 
+    def steps(self, layout: Layout) -> Steps | None:
+        """The program ready to run; None where a step is not compiled."""
+        calls: dict[int, Call] = {}
+        for number, step in enumerate(self.program.steps):
+            if isinstance(step, Fallback):
+                return None
+            if isinstance(step, Launch):
+                call = self.call(number, step)
+                if isinstance(call, str) or not isinstance(call.compiled, Compiled | CompiledStages):
+                    return None
+                if number not in self.unchanging:
+                    calls[number] = call
+        fixed = {ref: tensor.words for ref, tensor in {**self.program.constants, **self.kept()}.items()}
+        return Steps(self.program, self._last, calls, fixed, layout, execute_at, SPLIT_FROM)
+
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs for inputs in the order of ``input_ids``."""
+        if self._ready is not None:
+            return self._ready(inputs)
+        results = self._first_run(inputs)
+        self._ready = self._made_ready()
+        return results
+
+    def _made_ready(self) -> Callable[[Sequence[Tensor]], list[Tensor]]:
+        """What runs the program from its second run on."""
+        steps = self.steps(_words_layout)
+        if steps is None:
+            return self._first_run
+        launches = [
+            (step, self.call(number, step))
+            for number, step in enumerate(self.program.steps)
+            if isinstance(step, Launch) and number not in self.unchanging
+        ]
+        statistics = replace(
+            self.statistics,
+            kernels=len(launches),
+            fused=sum(len(launch.kernel.nodes) for launch, _ in launches),
+            bytes_moved=sum(call.bytes for _, call in launches if isinstance(call, Call)),
+        )
+        types = [self.program.types[ref] for ref in self.program.outputs]
+
+        def ready(inputs: Sequence[Tensor]) -> list[Tensor]:
+            arrays = []
+            for tensor in inputs:
+                words = tensor.words
+                arrays.append(words if words.flags.c_contiguous else np.ascontiguousarray(words))
+            self.statistics = statistics
+            return list(map(made_of, types, steps.run(arrays)))
+
+        return ready
+
+    def _first_run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         values: dict[Ref, Tensor] = dict(zip(self.program.inputs, inputs, strict=True))
         values.update(self.program.constants)
         statistics = Statistics()
@@ -209,17 +261,33 @@ class Executable:
         self.execute(call, arrays)
 
 
+def made_of(type: TensorType, words: NDArray[Any]) -> Tensor:
+    """A tensor of words that were made for its type, without looking at them again."""
+    tensor = object.__new__(Tensor)
+    tensor.__dict__.update(type=type, words=words)
+    return tensor
+
+
+def _words_layout(type: TensorType) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    return words_shape(type), type.dtype.word_dtype
+
+
 def execute(compiled: Compiled | CompiledStages, arrays: Sequence[NDArray[Any]], work: int) -> None:
     """Runs a kernel on contiguous arrays, on several threads where the work is worth it."""
+    execute_at(compiled, [address(array) for array in arrays], work, arrays)
+
+
+def execute_at(compiled: Compiled | CompiledStages, addresses: list[int], work: int, held: object) -> None:
+    """Runs a kernel on the arrays at these addresses, which ``held`` keeps."""
     if isinstance(compiled, CompiledStages):
-        arrays = [*arrays, *(empty((size,), dtype) for dtype, size in compiled.temporaries)]
+        temporaries = [source.new() for source in compiled.sources]
+        places = [*addresses, *(start for _, start in temporaries)]
         for stage, numbers, part in compiled.stages:
-            execute(stage, [arrays[number] for number in numbers], part)
+            execute_at(stage, [places[number] for number in numbers], part, (held, temporaries))
         return
     plan = compiled.plan
     if plan.empty:
         return
-    addresses = [address(array) for array in arrays]
     count = threads() if work >= SPLIT_FROM else 1
     if count == 1 and work < INTERRUPTIBLE_FROM:
         compiled.call(0, plan.outer, 0, plan.lanes, scratch_address(plan.scratch), *addresses)
@@ -229,10 +297,10 @@ def execute(compiled: Compiled | CompiledStages, arrays: Sequence[NDArray[Any]],
     if schedule is None:
         schedule = compiled.schedules[count] = _schedule(plan, count, work)
     if plan.shape is None or not schedule.in_phases:
-        share(*compiled.part, schedule, addresses, plan.scratch, 0, work, count, arrays)
+        share(*compiled.part, schedule, addresses, plan.scratch, 0, work, count, held)
     else:
         assert compiled.phase is not None
-        share(*compiled.phase, schedule, addresses, plan.shape.own, plan.shape.shared, work, count, arrays)
+        share(*compiled.phase, schedule, addresses, plan.shape.own, plan.shape.shared, work, count, held)
 
 
 def _schedule(plan: Plan, count: int, work: int) -> Schedule:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from tlir.backends.cpu.pool import SPINS, Memory, Pool
@@ -22,9 +23,18 @@ Phase = Sequence[tuple[int, int, int, int]]
 
 def threads() -> int:
     """The number of threads: ``TLIR_THREADS``, or as many as the process may use."""
-    text = os.environ.get(THREADS_VARIABLE, "")
-    if not text:
-        return processors()
+    text = _environment.get(_KEY)
+    return _number(text) if text else processors()
+
+
+# os.environ translates what it is asked for, which takes long beside a small product
+_environment: dict[Any, Any] = getattr(os.environ, "_data", None) or os.environ  # type: ignore[assignment]
+_KEY: Any = THREADS_VARIABLE if _environment is os.environ else os.environ.encodekey(THREADS_VARIABLE)
+
+
+@lru_cache(maxsize=8)
+def _number(text: str | bytes) -> int:
+    text = os.fsdecode(text)
     if not text.isdecimal() or not 1 <= int(text) <= 1024:
         raise UsageError("TL0604", f"{THREADS_VARIABLE} is {text!r}", hint="it is a number of threads from 1 to 1024")
     return int(text)
