@@ -26,6 +26,9 @@ PARTS = [
     "float4_e2m1fn",
 ]
 
+SIZE = 150
+"""Elements in all tests of one device, so that each format's kernels are compiled once."""
+
 
 def quotients(dtype: DType, size: int) -> Body:
     builder = Builder(np.random.default_rng(0))
@@ -45,7 +48,7 @@ def same(executable: Executable, inputs: list[Tensor]) -> None:
 
 @pytest.mark.parametrize("name", PARTS)
 def test_words_of_every_kind(name: str) -> None:
-    body = quotients(complex_of(NAMED[name]), 150)
+    body = quotients(complex_of(NAMED[name]), SIZE)
     random = np.random.default_rng(1)
     same(Executable(body), [random_tensor(random, type) for type in body.input_types])
 
@@ -80,9 +83,8 @@ def test_ties_and_what_is_next_to_them(dtype: str) -> None:
         (complex(1, np.nan), complex(1, 2)),
         (complex(1, 2), complex(np.inf, -np.inf)),
     ]
-    dividends, divisors = zip(*rows, strict=True)
-    body = quotients(NAMED[dtype], len(rows))
-    same(Executable(body), [pairs(dtype, *dividends), pairs(dtype, *divisors)])
+    inputs = [pairs(dtype, *np.resize(side, SIZE)) for side in zip(*rows, strict=True)]
+    same(Executable(quotients(NAMED[dtype], SIZE)), inputs)
 
 
 def ordinary(dtype: str, size: int) -> list[Tensor]:
@@ -95,13 +97,13 @@ def test_ordinary_numbers_do_not_need_the_specification(dtype: str, monkeypatch:
     def refused(*arguments: Any) -> None:
         raise AssertionError("a quotient was not decided")
 
-    body = quotients(NAMED[dtype], 200)
+    body = quotients(NAMED[dtype], SIZE)
     executable = Executable(body)
-    same(executable, ordinary(dtype, 200))
+    same(executable, ordinary(dtype, SIZE))
     monkeypatch.setattr(settle, "_quotient", refused)
-    executable.run(ordinary(dtype, 200))
+    executable.run(ordinary(dtype, SIZE))
     with pytest.raises(AssertionError, match="not decided"):
-        executable.run([pairs(dtype, *[np.inf] * 200), pairs(dtype, *[1] * 200)])
+        executable.run([pairs(dtype, *[np.inf] * SIZE), pairs(dtype, *[1] * SIZE)])
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
