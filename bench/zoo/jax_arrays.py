@@ -142,6 +142,7 @@ def random_distributions() -> tuple[Any, ...]:
         ]
         plain = [getattr(r, name)(next(keys), shape=(5,)) for name in names]
         shaped = [
+            r.double_sided_maxwell(next(keys), 0.3, 2.0, (4,)),
             *(r.multivariate_normal(next(keys), p[:3], cov, (2,)), r.t(next(keys), 4.0, (4,)), r.ball(next(keys), 3)),
             *(r.weibull_min(next(keys), 1.0, 2.0, (4,)), r.pareto(next(keys), 2.0, (4,)), r.orthogonal(next(keys), 3)),
             *(r.chisquare(next(keys), 3.0, shape=(3,)), r.f(next(keys), 3.0, 4.0, shape=(3,))),
@@ -245,7 +246,7 @@ def indexing() -> tuple[Any, ...]:
         return (
             *(x[i, j], x[:, None, i], x[..., ::-2, 1], x[at[0], :, at[1]], x[1:, i][0], x.at[0, i, j].get(mode="clip")),
             *(x.at[:, i].set(0.5), x.at[0, i, j].add(v), x.at[..., j].multiply(2), x.at[0, i].min(v[:, None])),
-            *(x.at[0, i].max(v[:, None], mode="drop"), x.at[1, 2].power(2), x.at[0].apply(jnp.sin), x.at[i].divide(3)),
+            *(x.at[0, i].max(v[:, None], mode="drop"), x.at[1, 2].power(2), x.at[i].divide(3)),
             *(
                 jnp.take_along_axis(x, jnp.argsort(x, 1), 1),
                 jnp.put_along_axis(x, i[None, :, None], 7, 1, inplace=False),

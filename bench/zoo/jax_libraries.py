@@ -42,7 +42,7 @@ def flax_vision_transformer(dtype: Any) -> tuple[Any, ...]:
     import flax.linen as nn
 
     net, x = _vision_transformer(nn, dtype, 0.1), normal(2, 8, 8, 3)
-    return net.apply, (net.init(jax.random.key(0), x), x)
+    return net.apply, (jax.jit(net.init)(jax.random.key(0), x), x)
 
 
 @model("jax")
@@ -56,7 +56,7 @@ def flax_vision_transformer_dropout_gradient() -> tuple[Any, ...]:
         logits = net.apply(p, x, train=True, rngs={"dropout": key})
         return optax.losses.softmax_cross_entropy(logits, optax.smooth_labels(jax.nn.one_hot(y, 3), 0.1)).mean()
 
-    return jax.value_and_grad(loss), (net.init(jax.random.key(0), x), jax.random.key(1), x, jnp.array([2, 0]))
+    return jax.value_and_grad(loss), (jax.jit(net.init)(jax.random.key(0), x), jax.random.key(1), x, jnp.array([2, 0]))
 
 
 @model("jax")
@@ -67,7 +67,7 @@ def flax_nnx_training_step() -> tuple[Any, ...]:
 
     class Net(nnx.Module):
         def __init__(self, rngs: Any) -> None:
-            self.first = nnx.Linear(4, 8, rngs=rngs)
+            self.first = nnx.Linear(4, 8, use_bias=False, rngs=rngs)  # it has no gradient before the norm
             self.norm = nnx.BatchNorm(8, rngs=rngs)
             self.drop = nnx.Dropout(0.2, rngs=rngs)
             self.last = nnx.Linear(8, 3, rngs=rngs)
@@ -101,7 +101,7 @@ def haiku_residual_network() -> tuple[Any, ...]:
 
     net = hk.without_apply_rng(hk.transform_with_state(forward))
     x = normal(2, 32, 32, 3)
-    p, state = net.init(jax.random.key(0), x, True)
+    p, state = jax.jit(net.init, static_argnums=2)(jax.random.key(0), x, True)
 
     def step(p: Any, state: Any, x: Any, y: Any) -> Any:
         def loss(p: Any) -> Any:
@@ -125,7 +125,7 @@ def haiku_dropout_with_keys() -> tuple[Any, ...]:
         return hk.GRU(5)(x, jnp.zeros((len(x), 5)))[0], hk.Embed(7, 3)(jnp.arange(4))
 
     net, x = hk.transform(forward), normal(3, 6)
-    return jax.jit(net.apply), (net.init(jax.random.key(0), x), jax.random.key(1), x)
+    return jax.jit(net.apply), (jax.jit(net.init)(jax.random.key(0), x), jax.random.key(1), x)
 
 
 @model("jax")

@@ -78,7 +78,7 @@ def mamba_block(dtype: Any) -> tuple[Any, ...]:
     shapes = {"in": (4, 12), "conv": (3, 1, 6), "dt": (6, 6), "bc": (6, 4), "out": (6, 4), "log_a": (6, 2)}
     p = {name: normal(*shape, seed=k, dtype=dtype) / 2 for k, (name, shape) in enumerate(shapes.items())}
     p |= {"dt_bias": jnp.full(6, -1, dtype), "skip": jnp.ones(6, dtype)}
-    loss = jax.value_and_grad(lambda p, x: jnp.sum(apply(p, x).astype(jnp.float32) ** 2))
+    loss = jax.value_and_grad(lambda p, x: jnp.sum(apply(p, x) ** 2))
     return loss, (p, normal(2, 7, 4, seed=8, dtype=dtype))
 
 
@@ -334,7 +334,7 @@ def graph_attention() -> tuple[Any, ...]:
 
     def layer(p: Any, x: Any, senders: Any, receivers: Any) -> Any:
         h = x @ p["w"]
-        logits = jax.nn.leaky_relu(h[senders] @ p["from"] + h[receivers] @ p["to"], 0.2)
+        logits = jax.nn.leaky_relu(h[senders] @ p["from"] + (h[receivers] * h[senders]) @ p["to"], 0.2)
         top = jax.ops.segment_max(logits, receivers, 5, indices_are_sorted=True)
         weights = jnp.exp(logits - lax.stop_gradient(top)[receivers])
         weights = weights / jax.ops.segment_sum(weights, receivers, 5)[receivers]
