@@ -217,11 +217,14 @@ def work(body: Body) -> int:
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict on each element, as positions in ``VERDICTS``, flat; ``radius`` is how far permitted executions are
-    from the reference there."""
+    """The verdict on each element, as positions in ``VERDICTS``, flat. ``justified`` is how far permitted executions
+    are from the reference at most, ``typical`` at the median of elements that are evenly spread; they are not bounded
+    at ``unbounded`` elements."""
 
     codes: NDArray[np.uint8]
-    radius: NDArray[np.float64]
+    justified: float
+    typical: float
+    unbounded: int
     enclosure: Enclosure
     reasons: Mapping[Reason, int]
     choice: str | None
@@ -238,18 +241,16 @@ class Judged:
         return passes
 
     def output(self, measured: OutputComparison, freedom: str | None) -> AutoOutput:
-        codes, radius = self.codes, self.radius.reshape(-1)
+        codes = self.codes
         given = {field.name: getattr(measured, field.name) for field in fields(OutputComparison)}
-        count = np.bincount(codes, minlength=len(VERDICTS))
-        some = radius[:: len(radius) // TYPICAL + 1]
-        some = some[np.isfinite(some)]
+        counts = {verdict: int(np.count_nonzero(codes == code)) for code, verdict in enumerate(VERDICTS)}
         return AutoOutput(
             **given | {"freedom": freedom},
             verdict=VERDICTS[int(codes.max(initial=0))],
-            counts={verdict: int(n) for verdict, n in zip(VERDICTS, count, strict=True) if n},
-            justified=float(radius.max(initial=0.0)),
-            typical=float(np.median(some)) if len(some) else 0.0,
-            unbounded=int(np.count_nonzero(np.isinf(radius))),
+            counts={verdict: n for verdict, n in counts.items() if n},
+            justified=self.justified,
+            typical=self.typical,
+            unbounded=self.unbounded,
             reasons=tuple(self.reasons.items()),
             bounds=tuple(self._bound(element.index) for element in measured.worst[:_WORST]),
             choice=self.choice,
@@ -278,17 +279,20 @@ def judge(
     shape, size = got.shape, got.type.size
     numbers: Counter[int] = Counter()
     close = None if narrow is None else narrow[0]
+    step = size // TYPICAL + 1
     if size < LEAST or not plain(got.dtype):
-        codes, radius, same = _judged(expected, got, enclosure, close, numbers)
+        codes, same = _judged(expected, got, enclosure, close, numbers)
+        far = [enclosure.farthest(step)]
     else:
-        codes, radius, same = np.empty(shape, np.uint8), np.empty(shape), np.empty(shape, np.bool_)
+        codes, same, far = np.empty(shape, np.uint8), np.empty(shape, np.bool_), []
         for index, cut in blocks(shape):
             ours, theirs = (Tensor(TensorType(cut, got.dtype), side.words[index]) for side in (got, expected))
             wide_part = block_of(enclosure, index, cut)
             narrow_part = None if close is None else block_of(close, index, cut)
             found = _judged(theirs, ours, wide_part, narrow_part, numbers)
-            codes[index], radius[index], same[index] = (part.reshape(cut) for part in found)
-        codes, radius, same = codes.reshape(size), radius.reshape(size), same.reshape(size)
+            codes[index], same[index] = (part.reshape(cut) for part in found)
+            far.append(wide_part.farthest(step))
+        codes, same = codes.reshape(size), same.reshape(size)
     # a choice that leaves the enclosure is none that the policy permits
     if choice is not None and not (codes == VERDICTS.index("bug")).any():
         codes[~same] = VERDICTS.index("reproduced")
@@ -298,14 +302,18 @@ def judge(
     reasons: Counter[Reason] = Counter()
     for number_, count in numbers.items():
         reasons[known[number_] if number_ else Reason("unbounded", "a result that may overflow", "")] += count
-    return Judged(codes, radius, enclosure, reasons, choice)
+    some = np.concatenate([part for _, _, part in far])
+    some = some[np.isfinite(some)]
+    typical = float(np.median(some)) if len(some) else 0.0
+    largest, unbounded = max(most for most, _, _ in far), sum(count for _, count, _ in far)
+    return Judged(codes, largest, typical, unbounded, enclosure, reasons, choice)
 
 
 def _judged(
     expected: Tensor, got: Tensor, enclosure: Enclosure, close: Enclosure | None, numbers: Counter[int]
-) -> tuple[NDArray[np.uint8], NDArray[np.float64], Mask]:
-    """Verdicts, radii (of parts, of complex numbers) and where words or values are the same, flat; the numbers of the
-    reasons of undecided elements are counted."""
+) -> tuple[NDArray[np.uint8], Mask]:
+    """Verdicts and where words or values are the same, flat; the numbers of the reasons of undecided elements are
+    counted."""
     size = got.type.size
 
     def by_element(mask: NDArray[Any], every: bool) -> NDArray[Any]:
@@ -319,6 +327,8 @@ def _judged(
         return by_element((of.reasons != 0) | _unlimited(of), False)
 
     same = by_element(same_value(expected, got), True)
+    if same.all():
+        return np.zeros(size, np.uint8), same
     inside = by_element(enclosure.contains(expected), True)
     codes = np.where(inside, np.uint8(VERDICTS.index("reordering")), np.uint8(VERDICTS.index("bug")))
     codes[inside & vague(enclosure)] = VERDICTS.index("undecided")
@@ -334,7 +344,7 @@ def _judged(
         found, counts = np.unique(tags.reshape(size)[undecided], return_counts=True)
         for number_, count in zip(found.tolist(), counts.tolist(), strict=True):
             numbers[number_] += count
-    return codes, enclosure.radius, same
+    return codes, same
 
 
 def _unlimited(enclosure: Enclosure) -> Mask:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.compare.bounds import intervals as iv
+from tlir.compare.bounds import single
 from tlir.compare.bounds.complex_numbers import complex_divide, complex_multiply, complex_norm, normwise
 from tlir.compare.bounds.elementary import function
 from tlir.compare.bounds.enclosure import UNSURE, Enclosure, Kept, Tags, with_flag
@@ -139,7 +140,7 @@ def _refolded(step: Step, fmt: Format, parts: tuple[Interval, Mask], size: F64) 
 
 
 def _add(step: Step) -> Enclosure:
-    return sum_of(step, step.operand(0), step.operand(1))
+    return single.added(step, step.dtype.float_format, False) or sum_of(step, step.operand(0), step.operand(1))
 
 
 def _subtract(step: Step) -> Enclosure:
@@ -150,7 +151,8 @@ def _subtract(step: Step) -> Enclosure:
         zero = Interval(np.where(finite, 0.0, -np.inf), np.where(finite, 0.0, np.inf))
         if not step.freedoms.keeps_excess(step.dtype.float_format) and not step.freedoms.fma:
             return step.enclosed(zero, step.tags(~finite), step.all_sure())
-    return sum_of(step, step.operand(0), step.operand(1), less=True)
+    quick = single.added(step, step.dtype.float_format, True)
+    return quick or sum_of(step, step.operand(0), step.operand(1), less=True)
 
 
 def product_error(a: F64, b: F64, product: F64) -> Mask:
@@ -197,7 +199,9 @@ def product_of(step: Step, a: Interval, b: Interval, same: bool) -> Enclosure:
 
 
 def _multiply(step: Step) -> Enclosure:
-    return product_of(step, step.operand(0), step.operand(1), step.node.inputs[0] == step.node.inputs[1])
+    same = step.node.inputs[0] == step.node.inputs[1]
+    quick = single.multiplied(step, step.dtype.float_format, same)
+    return quick or product_of(step, step.operand(0), step.operand(1), same)
 
 
 def _divide(step: Step) -> Enclosure:
@@ -206,6 +210,9 @@ def _divide(step: Step) -> Enclosure:
     through_product = through == "always" or (through == "constant" and step.constant[1])
     if not through_product and plainly_sure(step):
         return step.sure()
+    narrow = None if through_product else single.divided(step, fmt)
+    if narrow is not None:
+        return narrow
     a, b = step.operand(0), step.operand(1)
     if not through_product and iv.apart_from_zero(b):
         quick = quickly(step, fmt, iv.corners(np.divide, a, b))
@@ -382,7 +389,8 @@ def _integer_pow(step: Step) -> Enclosure:
     if exponent == 1:
         return step.enclosed(step.operand(0), step.tags(), step.untouched(fmt))
     if exponent == 2:
-        return product_of(step, step.operand(0), step.operand(0), True)
+        quick = single.multiplied(step, fmt, True)
+        return quick or product_of(step, step.operand(0), step.operand(0), True)
     a, known = step.operand(0), iv.limits(fmt)
     size = abs(exponent)
     ends = [iv.widened(Interval(x, x)) for x in (np.power(np.abs(a.lo), size), np.power(np.abs(a.hi), size))]

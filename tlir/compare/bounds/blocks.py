@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.compare.bounds import arithmetic, elementary, logic, special
-from tlir.compare.bounds.enclosure import Certain, Enclosure, Packed, Tags, first_of, is_uniform, uniform
-from tlir.compare.bounds.intervals import F64
+from tlir.compare.bounds.enclosure import Certain, Enclosure, Packed, Tags, first_of, in_format, is_uniform, uniform
+from tlir.compare.bounds.intervals import FLOAT32, above, below
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor, Words
@@ -162,7 +162,8 @@ def block_of(whole: Enclosure, index: Index, shape: tuple[int, ...]) -> Enclosur
         return Certain(tensor)
     if isinstance(whole, Packed):
         low = whole.low[index]
-        return Packed(tensor, low, low if whole.high is whole.low else whole.high[index], whole.tag[index])
+        part = Packed(tensor, low, low if whole.high is whole.low else whole.high[index], whole.tag[index])
+        return in_format(part) if whole.in_format else part
     lo = whole.lo[index]
     return Enclosure(tensor, lo, lo if whole.hi is whole.lo else whole.hi[index], whole.tag[index])
 
@@ -181,8 +182,8 @@ class Gathered:
     """A whole enclosure, put together from its blocks. What is the same everywhere takes no memory, and ends that are
     numbers of float32 take that of float32."""
 
-    def __init__(self, type: TensorType) -> None:
-        self.type = type
+    def __init__(self, type: TensorType, in_format: bool) -> None:
+        self.type, self.in_format = type, in_format
         self.words: Words = np.empty(type.shape, type.dtype.word_dtype)
         self.ends: list[NDArray[Any]] = []
         self.tag: Tags | None = None
@@ -195,7 +196,8 @@ class Gathered:
         if self.ends or not isinstance(block, Certain) or not is_uniform(block.tag):
             if not self.ends:
                 self._begin()
-            for k, end in enumerate(block.interval):
+            ends: Sequence[NDArray[Any]] = block.single or block.interval
+            for k, end in enumerate(ends):
                 self._put_end(k, index, end)
             self._put_tag(index, block.tag)
         self.before.append(index)
@@ -210,9 +212,9 @@ class Gathered:
                 self._put_end(k, index, end)
             self.uniform = 0
 
-    def _put_end(self, k: int, index: Index, end: F64) -> None:
+    def _put_end(self, k: int, index: Index, end: NDArray[Any]) -> None:
         target = self.ends[k]
-        if target.dtype == np.float32:
+        if target.dtype == np.float32 and end.dtype != np.float32:
             narrow = end.astype(np.float32)
             if not (narrow == end).all():
                 self.ends = [each.astype(np.float64) for each in self.ends]
@@ -233,14 +235,17 @@ class Gathered:
             return Certain(tensor)
         tag = uniform(self.uniform or 0, self.type.shape) if self.tag is None else self.tag
         made = Packed if self.ends[0].dtype == np.float32 else Enclosure
-        return made(tensor, self.ends[0], self.ends[1], tag)
+        whole = made(tensor, self.ends[0], self.ends[1], tag)
+        return in_format(whole) if self.in_format else whole
 
 
 def follow(run: Run, values: Mapping[Ref, Enclosure], apply: Apply, every: bool) -> dict[Ref, Enclosure]:
     """The enclosures of the results that are needed, or of ``every`` one. ``apply`` gives those of one node, with the
     types of its block."""
     spread = {node.id: _broadcast(node, values[node.inputs[0]]) for node in run.nodes if _broadcasts(node)}
-    kept = {node.id: Gathered(node.type) for node in run.nodes if every or node.id in run.needed}
+    stored = frozenset[int]() if every else run.returned
+    needed = [node for node in run.nodes if every or node.id in run.needed]
+    kept = {node.id: Gathered(node.type, node.id in stored) for node in needed}
     typed: dict[tuple[int, tuple[int, ...]], Node] = {}
     own = {node.id for node in run.nodes}
     outer = {ref for node in run.nodes if node.id not in spread for ref in node.inputs if ref.node not in own}
@@ -260,7 +265,7 @@ def follow(run: Run, values: Mapping[Ref, Enclosure], apply: Apply, every: bool)
                 (made,) = apply(block, tuple(inside[ref] for ref in node.inputs))
             inside[Ref(node.id)] = made
             if node.id in kept:
-                kept[node.id].put(index, made.stored() if node.id in run.returned and not every else made)
+                kept[node.id].put(index, made.stored() if node.id in stored else made)
             for ref in (*node.inputs, Ref(node.id)):
                 if last[ref] == node.id:
                     inside.pop(ref, None)
@@ -293,7 +298,11 @@ def _broadcast(node: Node, operand: Enclosure) -> Enclosure:
     tensor = Tensor(node.type, spread(operand.tensor.words))
     if isinstance(operand, Certain):
         return Certain(tensor)
-    lo = spread(operand.lo)
     tag = operand.tag
     tag = uniform(int(first_of(tag)), node.type.shape) if is_uniform(tag) and tag.size else spread(tag)
+    if plain(operand.dtype) and operand.dtype.is_float and operand.dtype.float_format.precision <= 11:
+        # what is kept in float32 is a number of it, or one that a fused operation did not round
+        low, high = below(FLOAT32, operand.lo).astype(np.float32), above(FLOAT32, operand.hi).astype(np.float32)
+        return Packed(tensor, spread(low), spread(high), tag)
+    lo = spread(operand.lo)
     return Enclosure(tensor, lo, lo if operand.hi is operand.lo else spread(operand.hi), tag)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tlir.compare.bounds import intervals as iv
 from tlir.compare.bounds.arithmetic import branched, whole
-from tlir.compare.bounds.enclosure import NAN, UNSURE, Enclosure, Tags, certain
+from tlir.compare.bounds.enclosure import NAN, UNSURE, Enclosure, Narrow, Packed, Tags, certain, with_flag
 from tlir.compare.bounds.intervals import FLOAT64, Interval
 from tlir.compare.bounds.movement import EVALUATORS, held
 from tlir.compare.bounds.step import Step, full_range
@@ -24,10 +24,15 @@ def _convert(step: Step) -> Enclosure:
     if operand.all_sure and not (step.freedoms.flush and source.format is not None) and not _may_stay_wide(step):
         return step.sure()
     if operand.all_sure and source.is_float and not target.is_complex and not _may_stay_wide(step):
-        flushes = step.subnormal_operand(0).any()
-        flushes = flushes or (target.is_float and step.subnormal(target.float_format, step.sure().interval).any())
+        flushes = bool(step.subnormal_operand(0).any())
+        if target.is_float:
+            flushes = flushes or bool(step.subnormal(target.float_format, step.sure().interval).any())
         if not flushes:
             return step.sure()
+    if isinstance(operand, Narrow) and step.nowhere_sure and target.name == "float32":
+        flushes = step.freedoms.flushed_below(source.float_format) > operand.least
+        if not flushes:  # the ends are numbers of it
+            return Packed(step.result, operand.low, operand.high, with_flag(operand.tag, UNSURE))
     if source.is_complex and not target.is_complex:
         real = Enclosure(operand.tensor, operand.lo[..., 0], operand.hi[..., 0], operand.tag[..., 0])
         if target.is_bool:

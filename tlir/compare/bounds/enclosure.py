@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlir.backends.reference import integers
-from tlir.compare.bounds.intervals import F64, Interval, Mask, in_float64, limits, nearest, up
+from tlir.compare.bounds.intervals import F64, Interval, Mask, in_float64, limits, nearest, nearest_single, up
 from tlir.errors import Source
 from tlir.floatlib import words as layout
 from tlir.floatlib.arrays import convert
@@ -90,6 +91,17 @@ class Enclosure:
             return not self.tag.size or not first_of(self.tag) & UNSURE
         return not (self.tag & UNSURE).any()
 
+    @property
+    def single(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """The ends in float32, where they are held in it or the words are those of a narrower format."""
+        return None
+
+    @cached_property
+    def least(self) -> float:
+        """A positive number that no end but zeros is below in magnitude."""
+        ends = self.interval if self.single is None else self.single
+        return min(least_of(np.abs(end)) for end in ends[: 1 if ends[0] is ends[1] else 2])
+
     @cached_property
     def clear(self) -> bool:
         """Whether no end is a subnormal number of the dtype's format, so that nothing changes where those are
@@ -131,10 +143,33 @@ class Enclosure:
         distance = np.where(self.nan & ~own_nan, np.inf, distance)
         return np.where(self.unsure, distance, 0.0)
 
+    def farthest(self, step: int) -> tuple[float, int, F64]:
+        """The largest radius, how many are infinite, and every ``step``-th one."""
+        if is_uniform(self.tag) and first_of(self.tag) & (UNSURE | NAN) == UNSURE and self.tag.size:
+            values = self.values
+            with np.errstate(all="ignore"):
+                distance = np.maximum(self.hi - values.lo, values.hi - self.lo)
+            most = distance.max()
+            if most < np.inf:
+                ends: F64 = np.append(distance.reshape(-1)[::step], most)
+                ends = np.where(ends == 0, 0.0, up(ends))
+                return float(ends[-1]), 0, ends[:-1]
+        radius = self.radius.reshape(-1)
+        return float(radius.max(initial=0.0)), int(np.count_nonzero(np.isinf(radius))), radius[::step]
+
+    @cached_property
+    def in_format(self) -> bool:
+        """Whether the ends are known to be numbers of the format."""
+        return False
+
     def stored(self) -> Enclosure:
         """The enclosure of the values as words of their own format."""
-        if self.dtype.format is None or self.all_sure:
+        if self.dtype.format is None or self.all_sure or self.in_format:
             return self
+        if self.single is not None and is_uniform(self.tag):
+            low, high = (nearest_single(self.dtype.float_format, end) for end in self.single)
+            if low is not None and high is not None:
+                return in_format(Packed(self.tensor, low, high, self.tag))
         lo, hi, nan = stored(self.dtype.float_format, self.interval)
         if is_uniform(self.tag) and not nan.any():
             return Enclosure(self.tensor, lo, hi, self.tag)
@@ -144,6 +179,11 @@ class Enclosure:
     def contains(self, other: Tensor) -> Mask:
         """Which elements (parts, of complex numbers) of a tensor of the same type a permitted execution may give."""
         kept = self.stored()
+        ours, single = kept.single, Certain(other).single
+        if ours is not None and single is not None and is_uniform(kept.tag) and not kept.all_sure:
+            words = single[0]
+            if not np.isnan(words.min(initial=0.0)):
+                return np.asarray((words >= ours[0]) & (words <= ours[1]))
         theirs = values_of(other)
         nan = np.isnan(theirs.lo)
         with np.errstate(all="ignore"):
@@ -183,6 +223,23 @@ class Certain(Enclosure):
     def all_sure(self) -> bool:
         return True
 
+    @cached_property
+    def single(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        name = self.dtype.name
+        if name not in ("float16", "bfloat16", "float32"):
+            return None
+        if name == "bfloat16":
+            wide = self.tensor.words.astype(np.uint32)
+            wide <<= np.uint32(16)
+            values = wide.view(np.float32)
+        else:
+            values = self.tensor.words.view(name).astype(np.float32, copy=False)
+        return values, values
+
+    @cached_property
+    def least(self) -> float:
+        return limits(self.dtype.float_format).step if self.dtype.name == "float16" else super().least
+
 
 class Packed(Enclosure):
     """An enclosure whose ends are numbers of float32, held as these until they are asked for."""
@@ -202,9 +259,29 @@ class Packed(Enclosure):
     def hi(self) -> F64:
         return self.lo if self.high is self.low else self.high.astype(np.float64)
 
+    @property
+    def single(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        return self.low, self.high
+
 
 class Kept(Enclosure):
     """An enclosure that holds its values rounded to float32 and to their own format too."""
+
+
+class Narrow(Packed, Kept):
+    """One of a narrow format, with ends in float32."""
+
+
+def in_format(enclosure: Enclosure) -> Enclosure:
+    """The same, known to have numbers of its format as ends."""
+    enclosure.__dict__["in_format"] = True
+    return enclosure
+
+
+def least_of(size: NDArray[Any]) -> float:
+    """The smallest of the magnitudes that is not zero; infinity where there is none."""
+    least = float(size.min(initial=np.inf))
+    return least if least != 0 else float(size.min(initial=np.inf, where=size > 0))
 
 
 def clear(tiny: float, a: Interval) -> bool:

@@ -171,6 +171,27 @@ def nearest(fmt: Format, x: F64, normal: bool = False) -> F64:
     return np.where(np.abs(result) > limits(fmt).top, np.copysign(np.inf, result), result)
 
 
+def nearest_single(fmt: Format, x: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    """``nearest`` of numbers of float32, in float32, for narrow formats; None where one overflows or is none."""
+    known = limits(fmt)
+    if not _regular(fmt) or fmt.precision > 11 or known.emin < -126 or not x.size:
+        return None
+    size = np.abs(x)
+    if not size.max() <= known.top:
+        return None
+    added = x.view(np.uint32) >> np.uint32(24 - fmt.precision)
+    added &= np.uint32(1)
+    added += np.uint32((1 << (23 - fmt.precision)) - 1)
+    added += x.view(np.uint32)
+    added &= np.uint32(2**32 - (1 << (24 - fmt.precision)))
+    rounded = added.view(np.float32)
+    if known.emin > -126 and not size.min() >= known.tiny:
+        # below the normal numbers, to multiples of the smallest one
+        shift = np.float32(1.5 * 2.0**23 * known.step)
+        rounded = np.where(size < known.tiny, (x + shift) - shift, rounded)
+    return rounded
+
+
 def above(fmt: Format, x: F64) -> F64:
     """The least number of the format that is not below x: an end that is a number of the format where values are."""
     if fmt == FLOAT64 or not in_float64(fmt) or not _regular(fmt):

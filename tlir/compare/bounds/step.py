@@ -184,9 +184,10 @@ class Step:
         operand = self.operands[k]
         if not self.may_flush(operand):
             return operand.interval
-        if self.freedoms.flushed_below(operand.dtype.float_format) == limits(operand.dtype.float_format).tiny:
-            if operand.clear:
-                return operand.interval
+        tiny = self.freedoms.flushed_below(operand.dtype.float_format)
+        clear = operand.clear if tiny == limits(operand.dtype.float_format).tiny else operand.least >= tiny
+        if clear:
+            return operand.interval
         return self.flushed(operand.dtype.float_format, operand.interval)
 
     def may_flush(self, operand: Enclosure) -> bool:
