@@ -89,11 +89,11 @@ def contracts_nothing(bodies: Sequence[Body], architecture: str) -> None:
     """The only fused operations are those that the source asks for by name."""
     kernels = sources(bodies)
     ptx = nvrtc.to_ptx(module(kernels), architecture)
-    bodies = dict(re.findall(r"\.entry (\w+)\((.*?)^}", ptx, re.DOTALL | re.MULTILINE))
-    assert bodies.keys() == {kernel.name for kernel in kernels}
+    found = dict(re.findall(r"\.entry (\w+)\((.*?)^}", ptx, re.DOTALL | re.MULTILINE))
+    assert found.keys() == {kernel.name for kernel in kernels}
     for kernel in kernels:
         for kind, name in (("f64", "__fma_rn"), ("f32", "__fmaf_rn")):
-            fused = re.search(rf"\b(fma|mad)\.(rn\.)?(ftz\.)?{kind}\b", bodies[kernel.name])
+            fused = re.search(rf"\b(fma|mad)\.(rn\.)?(ftz\.)?{kind}\b", found[kernel.name])
             assert fused is None or f"{name}(" in kernel.text
     assert ".ftz" not in ptx
 

@@ -32,7 +32,7 @@ from tlir.ir.tensor import Tensor
 from tlir.kernel.ir import Buffer, Kernel, Launch
 
 FLAGS = (
-    "-O1",
+    "-Og",
     "-std=c++17",
     "-ffp-contract=off",
     "-fno-fast-math",
