@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import json
-from dataclasses import asdict, dataclass, field
+import re
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ def effort(compiled: object, kernel: Kernel) -> int:
 
 
 def _compile(kernel: Kernel) -> Compiled | str:
-    key = objects.digest(_sources(), *_formats(kernel), kernel_text(kernel))
+    key = objects.digest(_sources(), *_formats(kernel), _nameless(kernel))
     provide()
     buffers = sum(buffer.role != "local" for buffer in kernel.buffers)
     data = objects.kept(key)
@@ -119,6 +120,17 @@ def _loaded(data: bytes, buffers: int) -> Compiled:
     kind = ctypes.CFUNCTYPE(None, *numbers, pointer, pointer)
     parts = [(found[name], kind(found[name])) for name in names[1:]]
     return Compiled(plan, direct, parts[0], parts[1] if len(parts) > 1 else None)
+
+
+def _nameless(kernel: Kernel) -> str:
+    """The kernel's text without names that its code does not depend on: layers of a model share theirs."""
+    text = kernel_text(replace(kernel, name="kernel", nodes=()))
+    numbers = {buffer.name: k for k, buffer in enumerate(kernel.buffers)}
+    if len(numbers) < len(kernel.buffers) or any(buffer.dtype.name in numbers for buffer in kernel.buffers):
+        return text
+    names = "|".join(map(re.escape, numbers))
+    place = re.compile(rf"(?<![\w.])({names})(?=\[|: (?:input|output|local|temporary) )")
+    return place.sub(lambda found: f"b{numbers[found[1]]}", text)
 
 
 def _formats(kernel: Kernel) -> list[str]:

@@ -25,6 +25,8 @@ class Micro:
     address from which on memory will be read soon: with each term ``asked`` bytes more are asked for."""
 
     asked = 0
+    whole_turns = False
+    """Whether there are always a multiple of ``UNROLLED`` terms."""
 
     def __init__(self, module: ir.Module, single: bool, fused: bool, start: int, rows: int, vectors: int) -> None:
         self.module = module
@@ -68,7 +70,7 @@ class Micro:
             sums[-1].add_incoming(old, continued)
         whole = b.and_(terms, ir.Constant(I64, -UNROLLED))
         first: Any = ir.Constant(I64, 0)
-        for end, count in ((whole, UNROLLED), (terms, 1)):
+        for end, count in ((terms, UNROLLED),) if self.whole_turns else ((whole, UNROLLED), (terms, 1)):
             before, loop, after = b.block, b.append_basic_block("loop"), b.append_basic_block("after")
             b.cbranch(b.icmp_unsigned("<", first, end), loop, after)
             b.position_at_end(loop)

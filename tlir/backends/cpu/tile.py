@@ -107,6 +107,8 @@ class Tiles:
         self.rows, self.columns = (prod(v.extent for v in each) for each in (c.rows, c.columns))
         self.pack = self._pack_lanes()
         self.parts = [self._part(part) for part in c.parts]
+        counts = [count for p in self.parts for count in ((p.count,) if c.adds else (p.stretch, p.total))]
+        self.micro.whole_turns = all(count % UNROLLED == 0 for count in counts)
         self.columns_shared = self.columns <= self.rows
         self._measure()
         self._shared = [self._pack_shared(number) for number in range(len(self.parts))]
