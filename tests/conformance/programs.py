@@ -94,8 +94,9 @@ def elementwise(dtype: DType) -> Program:
                 nodes.append(builder.add(op, given, result, **attrs))
     for name in ("bool", "int4", "uint8", "int64", "float8_e4m3fn", "float32", "float64", "float128", "complex64"):
         target = TensorType(SHAPE, NAMED[name])
-        for rule in ("saturate", "indefinite"):
-            nodes.append(builder.add("convert", (operands[0],), target, out_of_range=rule))
+        nodes.append(builder.add("convert", operands[:1], target))
+        if (dtype.is_float or dtype.is_complex) and target.dtype.is_integer:
+            nodes.append(builder.add("convert", operands[:1], target, out_of_range="indefinite"))
     if not dtype.is_bool and not dtype.is_complex:
         same = [d for d in DTYPES if d.bits == dtype.bits and d != dtype and not d.is_bool and not d.is_complex]
         nodes += [builder.add("bitcast_convert", operands[:1], TensorType(SHAPE, d)) for d in same[:2]]
