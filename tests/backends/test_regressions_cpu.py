@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +205,27 @@ def test_scalars_of_every_dtype_are_arrays_between_the_steps(dtype: str) -> None
     if array[0].dtype != object:
         expected, results = (graph.run(array, device=device) for device in ("reference", "cpu"))
         assert [result.tobytes() for result in results] == [result.tobytes() for result in expected]
+
+
+@pytest.mark.parametrize("probe", [{"_SMALLEST_NORMAL": 0.0}, {"_QUARTER": 1.0}], ids=["flushing", "rounding up"])
+@pytest.mark.parametrize("op", ["lgamma", "cholesky", "geqrf"])
+def test_nodes_without_a_kernel_refuse_a_changed_control_register(
+    op: str, probe: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the reference does, where they compute by the processor's arithmetic; they go on where they do not."""
+    graph, type = unary(op, (3, 3), "float32")
+    if op == "geqrf":
+        given, node = graph.ir.body.nodes
+        with_scales = replace(node, types=(type, TensorType((3,), type.dtype)))
+        graph = Graph(IrGraph(replace(graph.ir.body, nodes=(given, with_scales))))
+    x = np.full(type.shape, 0.25, np.float32) + np.eye(3, dtype=np.float32)
+    (expected,) = graph.run([x], device="reference")
+    for name, value in probe.items():
+        monkeypatch.setattr(f"tlir.floatlib.native.{name}", value)
+    if op == "geqrf":
+        with pytest.raises(UnsupportedError, match="this thread") as caught:
+            graph.run([x], device="cpu")
+        assert caught.value.code == "TL0604"
+    else:
+        (result,) = graph.run([x], device="cpu")
+        assert result.tobytes() == expected.tobytes()

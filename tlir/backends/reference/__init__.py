@@ -71,9 +71,7 @@ def evaluate(
     try:
         ensure_float_environment()
     except FloatEnvironmentError as error:
-        raise UnsupportedError(
-            "TL0604", str(error), hint="run tlir in a process of its own, or load that library without fast-math"
-        ) from error
+        raise _refused(error) from error
     given = dict(zip(body.input_ids, inputs, strict=True))
     values: dict[Ref, Tensor] = {}
     dropped = last_uses(body)
@@ -91,15 +89,23 @@ def evaluate(
     return [values[ref] for ref in body.outputs]
 
 
+def _refused(error: FloatEnvironmentError) -> UnsupportedError:
+    hint = "run tlir in a process of its own, or load that library without fast-math"
+    return UnsupportedError("TL0604", str(error), hint=hint)
+
+
 def evaluate_node(node: Node, operands: tuple[Tensor, ...], collect: CollectFlags | None = None) -> tuple[Tensor, ...]:
-    """The results of one node that is not an input."""
+    """The results of one node that is not an input. UnsupportedError TL0604 as of ``evaluate``, where it matters."""
     if node.op in REGION_EVALUATORS:
         return tuple(REGION_EVALUATORS[node.op](node, operands, evaluate))
     record = FlagRecord(node.type.shape) if collect is not None else None
     call = Invocation(node, operands, record)
     # overflow of integers, and IEEE exceptions of floats, are part of the meaning and not worth a warning
-    with np.errstate(all="ignore"):
-        words = SEVERAL[node.op](call) if node.op in SEVERAL else (EVALUATORS[node.op](call),)
+    try:
+        with np.errstate(all="ignore"):
+            words = SEVERAL[node.op](call) if node.op in SEVERAL else (EVALUATORS[node.op](call),)
+    except FloatEnvironmentError as error:
+        raise _refused(error) from error
     if collect is not None and record is not None and record.noted:
         collect(node, record.array)
     return tuple(Tensor(type, np.asarray(w, order="C")) for type, w in zip(node.types, words, strict=True))
