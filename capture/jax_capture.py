@@ -298,7 +298,12 @@ def _tree_key(key: Any, path: str) -> str | int:
         return key
     if isinstance(key, (int, np.integer)) and not isinstance(key, (bool, np.bool_)):
         return int(key)
-    raise CaptureError(f"{path or 'the result'} has the key {key!r}: keys must be strings or integers")
+    if isinstance(key, tuple):  # by its text
+        for part in key:
+            _tree_key(part, path)
+        return repr(key)
+    named = path or "the result"
+    raise CaptureError(f"{named} has the key {key!r}: keys must be strings or integers, or tuples of them")
 
 
 def _encode_tree(value: Any, path: str, leaves: list[Any], paths: list[str]) -> Any:
@@ -317,7 +322,8 @@ def _encode_tree(value: Any, path: str, leaves: list[Any], paths: list[str]) -> 
         return len(leaves) - 1
     entries = [(entry, child) for entry, child in level[0]]
     name = type(value).__name__
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
+    plain = isinstance(value, tuple) and list(map(id, value)) == [id(child) for _, child in entries]
+    if plain and hasattr(value, "_fields"):  # and not registered with children of its own
         fields = [(field, field, child) for field, child in zip(value._fields, value, strict=True)]
         return _encode_fields(name, fields, path, leaves, paths)
     keyed = bool(entries) and all(isinstance(entry, jax.tree_util.DictKey) for entry, _ in entries)
@@ -326,6 +332,8 @@ def _encode_tree(value: Any, path: str, leaves: list[Any], paths: list[str]) -> 
         for entry, child in entries:
             key = _tree_key(entry.key, path)
             pairs.append([key, _encode_tree(child, f"{path}[{key!r}]", leaves, paths)])
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise CaptureError(f"{path or 'the result'} has a tuple and its text as keys: {[key for key, _ in pairs]}")
         return {"dict": pairs}
     if entries and all(isinstance(entry, jax.tree_util.GetAttrKey) for entry, _ in entries):
         fields = [(entry.name, entry.name, child) for entry, child in entries]
@@ -535,6 +543,7 @@ def _shape_of_data(error: Exception) -> Problem | None:
     for every other error."""
     text = str(error)
     named = re.search(r"jnp\.\w+", text.partition("The error occurred while tracing")[0])
+    why = "its shape depends on values, and an artifact has fixed shapes"
     if isinstance(error, jax.errors.NonConcreteBooleanIndexError):
         what, hint = "an index that is a mask", "use jnp.where(mask, x, other), or jnp.nonzero(mask, size=N)"
     elif isinstance(error, TypeError) and text.startswith("Shapes must be 1D sequences of concrete values"):
@@ -543,11 +552,13 @@ def _shape_of_data(error: Exception) -> Problem | None:
         what, hint = "a slice", "use jax.lax.dynamic_slice, whose size is fixed"
     elif type(error) is jax.errors.ConcretizationTypeError and named:
         what, hint = named[0], "give it a fixed size, such as size=N"
+        if "mode='raise'" in text:
+            why, hint = "it raises an error for some values", "use mode='clip' or mode='wrap'"
     else:
         return None
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_user_file(frame.filename)]
     place = f"{_short_path(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else None
-    return Problem(what, "", place, f"its shape depends on values, and an artifact has fixed shapes; {hint}")
+    return Problem(what, "", place, f"{why}; {hint}")
 
 
 # ---- names of constants ---------------------------------------------------------------------------------------------

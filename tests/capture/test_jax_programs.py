@@ -155,7 +155,9 @@ def test_python_numbers_and_64_bit_arrays_are_taken_as_jax_takes_them() -> None:
     ("args", "message"),
     [
         (("text",), r"argument x is a str, neither an array nor a number; .*functools.partial\(f, x=…\)"),
-        (({(1, 2): X},), r"x has the key \(1, 2\): keys must be strings or integers"),
+        (({1.5: X},), r"x has the key 1.5: keys must be strings or integers, or tuples of them"),
+        (({(1, None): X},), r"x has the key None: keys must be strings or integers"),
+        ((OrderedDict({("a", 2): X, "('a', 2)": X}),), r"x has a tuple and its text as keys"),
         ((np.array(["a"]),), "argument x"),
         ((2**80,), "argument x"),
     ],
@@ -187,6 +189,22 @@ def test_what_is_no_array_inside_an_argument_is_a_part_of_the_program() -> None:
     described = {"w": jax.ShapeDtypeStruct((n,), np.float32), "act": jnp.abs}
     pinned = capture.export(layer, described, 3.0, options=(np.int32(7), "plain"), sizes={"n": 5})
     assert pinned["nodes"][0]["shape"] == [5]
+
+
+def test_a_named_tuple_that_is_registered_has_the_children_that_it_says() -> None:
+    packed = namedtuple("packed", "arrays structure")
+    jax.tree_util.register_pytree_node(packed, lambda p: (p.arrays, p.structure), lambda s, c: packed(list(c), s))
+    state = packed([X, X + 1], jax.tree_util.tree_structure([0, 0]))
+    artifact = capture.export(lambda p: packed(p.arrays[::-1], p.structure), state)
+    assert artifact["input_tree"]["args"] == [{"tuple": [0, 1]}]
+    assert [node["name"] for node in artifact["nodes"]] == ["p[0]", "p[1]"]
+    assert artifact["output_ids"] == [1, 0]
+
+
+def test_keys_that_are_tuples_stand_by_their_text() -> None:
+    artifact = capture.export(lambda p: {(1, ("s", 2)): p["a", "b"]}, {("a", "b"): X})
+    assert artifact["input_tree"]["args"] == [{"dict": [["('a', 'b')", 0]]}]
+    assert artifact["output_tree"] == {"dict": [["(1, ('s', 2))", 0]]}
 
 
 def test_what_is_no_array_in_the_result_is_refused_by_its_place() -> None:

@@ -87,6 +87,11 @@ def test_a_shape_that_depends_on_values_is_refused_with_its_line(name: str) -> N
     assert 65 <= int(line) <= 75
 
 
+def test_a_check_of_values_is_refused_with_its_line() -> None:
+    with pytest.raises(capture.UnsupportedError, match=r"jnp.choose at .*test_jax_sizes.py:\d+.*mode='clip'"):
+        capture.export(lambda k, x: jnp.choose(k, (x, -x)), np.array([0, 1]), np.ones(2, np.float32))
+
+
 def test_what_was_refused_works_with_a_fixed_size() -> None:
     x = np.array([1, 0, 2, 0], np.float32)
     expect_words(lambda x: (jnp.nonzero(x, size=3), jnp.unique(x, size=4), jnp.where(x > 0, x, -1)), x)
