@@ -231,7 +231,7 @@ def optax_losses() -> tuple[Any, ...]:
                 optax.sigmoid_focal_loss(x, (y > 0).astype(jnp.float32)).sum(),
                 *(optax.huber_loss(x, y).sum(), optax.log_cosh(x, y).sum(), optax.cosine_distance(x, y).sum()),
                 optax.safe_softmax_cross_entropy(x, jax.nn.softmax(y)).sum(),
-                optax.poly_loss_cross_entropy(x, jax.nn.softmax(y)).sum(),
+                optax.losses.poly_loss_cross_entropy(x, jax.nn.softmax(y)).sum(),
             ]
         ).sum()
 
