@@ -1,6 +1,11 @@
 """Options of the whole test suite."""
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# a slow or busy machine fails nothing
+settings.register_profile("tlir", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tlir")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
