@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +42,13 @@ def test_every_part_runs_once_and_phases_in_order(count: int, parts: int) -> Non
 
 def test_parts_that_run_at_the_same_time_have_scratch_memory_of_their_own() -> None:
     places: dict[int, set[int]] = {}
+    all_are_here = threading.Barrier(3)
 
     def part(a: int, b: int, c: int, d: int, scratch: int, buffers: int) -> None:
+        first = threading.get_ident() not in places
         places.setdefault(threading.get_ident(), set()).add(scratch)
-        time.sleep(0.002)
+        if first:
+            all_are_here.wait(60)
 
     run(part, [[(0, 0, 0, 0)] * 60], 3)
     assert len(places) == 3
@@ -59,12 +61,14 @@ def test_what_is_raised_in_another_thread_is_passed_on_once() -> None:
         pass
 
     main = threading.get_ident()
+    raised = threading.Event()
 
     def part(a: int, b: int, c: int, d: int, scratch: int, buffers: int) -> None:
         if threading.get_ident() != main:
             settle._errors[threading.get_ident()] = Own()
+            raised.set()
         else:
-            time.sleep(0.05)
+            raised.wait(60)
 
     with pytest.raises(Own):
         run(part, [[(0, 0, 0, 0)] * 8], 2)

@@ -152,9 +152,13 @@ def test_a_kernel_that_takes_hours_can_be_interrupted(tmp_path: Path) -> None:
     body = builder.body([builder.add("reduce", (spread,), scalar, reducer="add", dimensions=(0, 1))])
     write(IrGraph(body), tmp_path / "sum.json")
     command = [sys.executable, "-m", "tlir.cli", "run", "sum.json", "--input", "input0=1"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
-        time.sleep(4)
+        # its code is kept before it runs
+        while process.poll() is None and not list(tmp_path.rglob("*.o")):
+            time.sleep(0.1)
+        time.sleep(1)
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
