@@ -1705,21 +1705,37 @@ def _normalised_by_channel(w: Writer, a: Any, value: Value, mean: Value, inverse
     return w.convert(result, a.input.dtype)
 
 
-def _batch_moments(w: Writer, value: Value, eps: float) -> tuple[Value, Value, Value]:
-    """Mean, sum of squared distances and 1 / sqrt(var + eps) of each channel, in float64.
+def _batch_moments(w: Writer, a: Any, value: Value, held: str) -> tuple[Value, Value, Value]:
+    """Mean, sum of squared distances and 1 / sqrt(var + eps) of each channel, in the format ``held`` of the parameters.
 
-    native/Normalization.cpp, batch_norm_cpu_update_stats_template, accumulates in at::acc_type, double on the CPU.
+    native/cpu/batch_norm_kernel.cpp, batch_norm_cpu_collect_stats: float32 planes are added in double; 16-bit formats,
+    and rows whose channels lie side by side, in float32. The mean is rounded before distances from it are taken, the
+    sum of squares before it is divided, and what follows is computed in double. In float16 (``held`` is then float32)
+    nothing is rounded before the end.
     """
-    wide = w.convert(value, "float64")
+    shape, strides = value.shape, a.strides.get("input", ())
+    side_by_side = math.prod(shape[2:]) == 1 or (len(strides) > 2 and strides[1] == 1)
+    sums = value.dtype if a.input.dtype in REDUCED or side_by_side else "float64"
     axes = [axis for axis in range(value.rank) if axis != 1]
-    count = value.size // max(1, value.shape[1])
-    total = w.reduce(wide, "add", axes)
-    mean = w.op("divide", total, w.full(count, total))
-    centred = w.op("subtract", wide, w.along(mean, wide.shape, [1]))
-    squares = w.reduce(w.op("multiply", centred, centred), "add", axes)
-    variance = w.op("divide", squares, w.full(count, squares))
-    deviation = w.op("sqrt", w.op("add", variance, w.full(eps, variance)))
-    return mean, squares, w.op("divide", w.full(1.0, deviation), deviation)
+    count = value.size // max(1, shape[1])
+    total = w.reduce(w.convert(value, sums), "add", axes)
+    mean = w.convert(w.op("divide", total, w.full(count, total)), held)
+    distance = w.op("subtract", value, w.along(w.convert(mean, value.dtype), shape, [1]))
+    squares = w.convert(w.reduce(w.convert(w.op("multiply", distance, distance), sums), "add", axes), held)
+    variance = w.convert(w.op("divide", squares, w.full(count, squares)), "float64")
+    deviation = w.op("sqrt", w.op("add", variance, w.full(a.eps, variance)))
+    return mean, squares, w.convert(w.op("divide", w.full(1.0, deviation), deviation), held)
+
+
+def _moved(w: Writer, a: Any, old: Value, new: Value, inner: str) -> Value:
+    """momentum * new + (1 - momentum) * old, with ``new`` in ``inner``, the rest in the format of the statistics, or
+    float32 for float16."""
+    held = w.convert(old, "float32") if old.dtype == "float16" else old
+    momentum = torch.tensor(a.momentum, dtype=TORCH_DTYPES[held.dtype], device="cpu")
+    wide = w.convert(new, inner)
+    held = w.op("multiply", held, w.full((1 - momentum).item(), held))
+    moved = w.op("multiply", wide, w.full(momentum.item(), wide))
+    return w.convert(w.op("add", moved, w.convert(held, wide.dtype)), old.dtype)
 
 
 @rule(
@@ -1730,24 +1746,24 @@ def _batch_moments(w: Writer, value: Value, eps: float) -> tuple[Value, Value, V
 )
 def _batch_norm(w: Writer, a: Any) -> list[Value | None]:
     """By the running statistics: inverse = 1 / sqrt(var + eps); in training by those of the batch, which also move
-    the running ones: momentum * new + (1 - momentum) * old, with the unbiased variance. 16-bit formats in float32."""
+    the running ones, with the unbiased variance. 16-bit formats in float32."""
     (value,), _ = w.in_float32(a.input.dtype, [a.input], a.input.shape)
     running = [getattr(a, name, None) for name in ("running_mean", "running_var")]
     if getattr(a, "training", False):
         if len(w.out) == 3 and any(running):
             raise _Refused("it changes its statistics in place")
-        wide_mean, squares, wide_inverse = _batch_moments(w, value, a.eps)
-        mean, inverse = (w.convert(x, value.dtype) for x in (wide_mean, wide_inverse))
-        saved: list[Value | None] = [
-            w.convert(x, dtype) for x, (_, dtype) in zip((mean, inverse), w.out[1:], strict=False)
-        ]
+        held = next((x.dtype for x in (a.weight, a.bias, *running) if x is not None), a.input.dtype)
+        kept_in = "float32" if held == "float16" else held
+        own_mean, squares, own_inverse = _batch_moments(w, a, value, kept_in)
+        moments = [w.convert(x, held) for x in (own_mean, own_inverse)]
+        mean, inverse = (w.convert(x, value.dtype) for x in moments)
+        saved: list[Value | None] = [w.convert(x, dtype) for x, (_, dtype) in zip(moments, w.out[1:], strict=False)]
         if len(w.out) == 5:
             count = value.size // max(1, value.shape[1])
             unbiased = w.op("divide", squares, w.full(count - 1, squares))
-            for new, old in zip((wide_mean, unbiased), running, strict=True):
-                moved = w.op("multiply", new, w.full(a.momentum, new))
-                held = w.op("multiply", w.convert(old, "float64"), w.full(1 - a.momentum, new))
-                saved.append(w.convert(w.convert(w.op("add", moved, held), old.dtype), w.out[len(saved) + 1][1]))
+            inner = "float32" if a.input.dtype in REDUCED else "float64"
+            for new, old, wide in zip((own_mean, unbiased), running, (kept_in, inner), strict=True):
+                saved.append(w.convert(_moved(w, a, old, new, wide), w.out[len(saved) + 1][1]))
         return [_normalised_by_channel(w, a, value, mean, inverse), *saved]
     mean, variance = (w.convert(x, value.dtype) for x in running)
     deviation = w.op("sqrt", w.op("add", variance, w.full(a.eps, variance)))
