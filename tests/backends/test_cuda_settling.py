@@ -15,8 +15,9 @@ from lower_graphs import Builder
 from tlir.backends.cuda import groups
 from tlir.backends.cuda.function import BLOCK
 from tlir.backends.cuda.host import HostExecutable, build
-from tlir.backends.cuda.settling import marked, marks
+from tlir.backends.cuda.settling import in_place, marked, marks
 from tlir.backends.cuda.source import source
+from tlir.backends.cuda.stages import staged
 from tlir.backends.cuda.tiles import SHAPES
 from tlir.backends.interpreter import WordDomain
 from tlir.ir.graph import Body
@@ -24,8 +25,9 @@ from tlir.ir.ops import OPERATIONS, Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
 from tlir.kernel.interpret import run_kernel
+from tlir.kernel.ir import Launch
 from tlir.kernel.parse import parse_kernel
-from tlir.passes.lower import LOWERED
+from tlir.passes.lower import LOWERED, lower
 
 OF = NAMED["float64"]
 ELEMENTARY = sorted(op for op in LOWERED if OPERATIONS[op].family == "elementary" and op != "complex_power")
@@ -94,6 +96,25 @@ def test_stages() -> None:
     body = powers(1, 40000, Accumulate(order="blocked", block=64))
     open_at = np.array([5, 6, 64 * 100 + 7, 64 * 624 + 63])
     assert settled(body, source, [numbers((1, 40000), open_at)]) == 3, "three blocks"
+
+
+def powers_of_sums(rows: int, columns: int) -> Body:
+    """The exponential of pairwise sums: the tree of a long row is changed in place, in a stage that is open."""
+    builder = Builder(np.random.default_rng(0))
+    type, of_rows = TensorType((rows, columns), OF), TensorType((rows,), OF)
+    attrs: dict[str, Any] = {"reducer": "add", "dimensions": (1,), "accumulate": Accumulate(order="pairwise")}
+    total = builder.add("reduce", (builder.input(type),), of_rows, **attrs)
+    return builder.body([builder.add("exponential", (total,), of_rows)])
+
+
+def test_a_stage_that_changes_an_array_in_place() -> None:
+    found = np.zeros((2, 70000))
+    found[0, ::7], found[1, ::100] = 2.0**-10, -725 / 700
+    (step,) = lower(powers_of_sums(2, 70000)).steps
+    assert isinstance(step, Launch)
+    last = staged(step.kernel).stages[-1].kernel
+    assert in_place(last), "it is what this is about"
+    assert settled(powers_of_sums(2, 70000), source, [tensor(found)]) == 2, "both rows, of which one is open"
 
 
 def test_results_of_tiles() -> None:

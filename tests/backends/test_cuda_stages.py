@@ -8,12 +8,14 @@ from cuda_forms import product, reduction, same_all
 from lower_graphs import Builder
 
 from tlir.backends.cuda import stages
-from tlir.backends.cuda.stages import DEPTH, SEGMENTS, Stages, staged
+from tlir.backends.cuda.stages import SEGMENTS, staged
 from tlir.ir.graph import Body
 from tlir.ir.ops import Accumulate
 from tlir.ir.types import NAMED, TensorType
+from tlir.kernel import cutting
+from tlir.kernel.cutting import Stages
 from tlir.kernel.ir import Launch
-from tlir.kernel.verify import Verification, verify
+from tlir.kernel.verify import verify
 from tlir.passes.lower import lower
 
 
@@ -27,11 +29,11 @@ def sizes(body: Body) -> list[int]:
     """The extents of the arrays between the stages, which have to be valid kernels."""
     found = stages_of(body)
     for stage in found.stages:
-        assert verify(stage.kernel) == Verification((), ())
+        # whether a temporary array is filled by several stages is not seen in one of them
+        assert {fault.rule for fault in verify(stage.kernel).faults} <= {"KV13"}
         buffers = [buffer for buffer in stage.kernel.buffers if buffer.role != "local"]
         assert len(stage.arguments) == len(buffers)
-    assert 1 <= len(found.stages) <= DEPTH + 1
-    return [buffer.size for buffer in found.between]
+    return [size for _, size in found.temporaries]
 
 
 BLOCKED, PAIRWISE = Accumulate(order="blocked", block=64), Accumulate(order="pairwise")
@@ -41,7 +43,7 @@ def test_what_is_cut() -> None:
     assert sizes(reduction("int32", (2, 100000), (1,))) == [2 * SEGMENTS]
     assert sizes(reduction("float32", (10**8,), (0,), "maximum")) == [SEGMENTS]
     assert sizes(reduction("float32", (10**8,), (0,), "add", BLOCKED)) == [1562500]
-    assert sizes(reduction("float32", (3, 10**6), (1,), "add", PAIRWISE)) == [3 * (10**6 // 256)]
+    assert sizes(reduction("float32", (3, 10**6), (1,), "add", PAIRWISE)) == [3 * -(-(10**6) // 256)]
 
 
 @pytest.mark.parametrize(
@@ -80,13 +82,13 @@ def test_words() -> None:
         reduction("float16", (3, 33000), (1,), "minimum"),
         reduction("float32", (3, 20000), (1,), "add", BLOCKED),
         reduction("bfloat16", (17000,), (0,), "add", BLOCKED),
-        reduction("float128", (3000,), (0,), "add", Accumulate(order="blocked", block=10)),
+        reduction("float128", (17000,), (0,), "add", Accumulate(order="blocked", block=10)),
         reduction("float32", (66000,), (0,), "add", PAIRWISE),
         reduction("float64", (65536,), (0,), "multiply", PAIRWISE),
         scaled("maximum", 40000),
         scaled("add", 20000, BLOCKED),
         scaled("add", 66000, PAIRWISE),
-        product(((5, 4100), (4100, 6)), accumulate=Accumulate(order="blocked", block=16, fma=True)),
+        product(((5, 16400), (16400, 6)), accumulate=Accumulate(order="blocked", block=16, fma=True)),
     ]
     for body, made in zip(bodies, same_all(bodies), strict=True):
         assert len(made) == len(stages_of(body).stages) >= 2
@@ -94,8 +96,9 @@ def test_words() -> None:
 
 def test_random_reductions_in_many_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every loop that can be cut is, however short."""
-    for name, size in (("LONG", 4), ("LONG_SUMS", 2), ("SEGMENTS", 3)):
+    for name, size in (("LONG", 4), ("SEGMENTS", 3)):
         monkeypatch.setattr(stages, name, size)
+    monkeypatch.setattr(cutting, "LEAST_EXTENT", 2)
     bodies = []
     for seed in range(40):
         random = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from lower_graphs import Builder, random_tensor
 
-from tlir.backends.cpu import cutting, stages
+from tlir.backends.cpu import stages
 from tlir.backends.cpu.compiled import Compiled, CompiledStages, compile_kernel
 from tlir.backends.cpu.device import Executable
 from tlir.backends.reference import evaluate
@@ -19,6 +19,7 @@ from tlir.ir.graph import Body, Ref
 from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
+from tlir.kernel import cutting
 from tlir.kernel.ir import Launch, Loop
 from tlir.kernel.verify import verify
 from tlir.passes.lower import lower

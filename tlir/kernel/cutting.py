@@ -8,6 +8,8 @@ kernel says.
 
 Loops that only apply an operation whose result does not depend on the order (``maximum``, integer ``add``) become
 several side by side, and one over their results.
+
+Which kernels are cut, and from how much work on, is for each device to say (its ``stages``).
 """
 
 from __future__ import annotations
@@ -72,6 +74,11 @@ class Stages:
 def work_of(kernel: Kernel) -> int:
     """Roughly the scalar operations of a kernel."""
     return prod(v.extent for v in kernel.space) * block_work(kernel.body)
+
+
+def reads_outputs(kernel: Kernel) -> bool:
+    """Whether a kernel reads what it has written for others, which no part may."""
+    return any(isinstance(s, Load) and s.buffer.role == "output" for s in kernel.body.walk())
 
 
 def block_work(block: Block) -> int:
@@ -224,7 +231,7 @@ class Cutter:
 
     def _side_by_side(self, loop: Loop) -> Iterator[Loop]:
         """The loop, or loops that leave the same: the first one over groups of accumulators that are independent."""
-        groups, steps, side, rest = self._grouped(loop.variable.extent)
+        groups, steps, side, rest = self.grouped(loop.variable.extent)
         start = self._fresh_start(loop)
         if start is None or not groups:
             yield loop
@@ -253,8 +260,9 @@ class Cutter:
             body = mapped(loop.body, lambda i: replaced(i, loop.variable, place))
             yield replace(loop, variable=more, start=(whole,), body=body)
 
-    def _grouped(self, extent: int) -> tuple[int, int, int, int]:
-        """Groups, the steps and accumulators of each, and how many steps are left."""
+    def grouped(self, extent: int) -> tuple[int, int, int, int]:
+        """Groups of a loop whose order does not matter, the steps and accumulators of each, and how many steps are
+        left."""
         if not self.within:
             return extent // (SIDE * STEPS), STEPS, SIDE, extent % (SIDE * STEPS)
         side = next((side for side in (SIDE, SIDE // 4, SIDE // 16) if extent >= 4 * side), 0)

@@ -10,7 +10,6 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu.compiled import Plan
-from tlir.backends.cpu.cutting import block_work
 from tlir.backends.cpu.entry import Entry, external, module_text
 from tlir.backends.cpu.factor import counted_out
 from tlir.backends.cpu.lanes import I64
@@ -22,6 +21,7 @@ from tlir.backends.cpu.values import word_type
 from tlir.ir.graph import Graph
 from tlir.ir.ops import OPERATIONS
 from tlir.kernel import index as ix
+from tlir.kernel.cutting import block_work
 from tlir.kernel.index import Index, Variable
 from tlir.kernel.ir import Apply, Buffer, Kernel, Launch, Load, Store
 from tlir.kernel.joining import replaced

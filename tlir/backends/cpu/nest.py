@@ -18,11 +18,11 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu import ordered, scalars, strips
-from tlir.backends.cpu.cutting import abreast
 from tlir.backends.cpu.lanes import BYTE, I1, I64, broadcast, prefetch, splat
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
+from tlir.kernel.cutting import abreast
 from tlir.kernel.index import Index, Variable
 from tlir.kernel.ir import (
     Apply,

@@ -2,15 +2,15 @@
 kernels of many rows, whose rows are computed one by one in the same parts.
 
 The sum of a vector has one iteration: nothing for lanes to run along, nothing for threads to share. So the parts of
-such a kernel (``tlir.backends.cpu.cutting``) become kernels that run one after the other, and share temporary arrays.
+such a kernel (``tlir.kernel.cutting``) become kernels that run one after the other, and share temporary arrays.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from tlir.backends.cpu.cutting import Cutter, Stages, work_of
-from tlir.kernel.ir import Kernel, Load
+from tlir.kernel.cutting import Cutter, Stages, reads_outputs, work_of
+from tlir.kernel.ir import Kernel
 from tlir.kernel.patterns import as_contraction
 
 FEWEST = 64
@@ -35,7 +35,7 @@ ORDERED = 8
 def staged(kernel: Kernel, threads: int = 2) -> Stages | None:
     """The kernel in stages, for a number of threads; None where it is better as it is."""
     iterations = prod(v.extent for v in kernel.space)
-    if not 0 < iterations < FEWEST or work_of(kernel) < LEAST_WORK or _reads_outputs(kernel) or _has_tiles(kernel):
+    if not 0 < iterations < FEWEST or work_of(kernel) < LEAST_WORK or reads_outputs(kernel) or _has_tiles(kernel):
         return None
     cutter = Cutter(kernel, LEAST_SPREAD // iterations, alone=threads == 1)
     cutter.cut()
@@ -45,7 +45,7 @@ def staged(kernel: Kernel, threads: int = 2) -> Stages | None:
 def by_rows(kernel: Kernel) -> Stages | None:
     """The parts of one iteration of a kernel, whose temporary arrays are for that iteration alone; None where lanes do
     not help much inside an iteration."""
-    if _reads_outputs(kernel):
+    if reads_outputs(kernel):
         return None
     cutter = Cutter(kernel, LEAST_ROW_SPREAD, within=True)
     cutter.cut()
@@ -56,10 +56,6 @@ def by_rows(kernel: Kernel) -> Stages | None:
         return None
     stages = cutter.stages()
     return stages if sum(size for _, size in stages.temporaries) <= LARGEST_ROW else None
-
-
-def _reads_outputs(kernel: Kernel) -> bool:
-    return any(isinstance(s, Load) and s.buffer.role == "output" for s in kernel.body.walk())
 
 
 def _has_tiles(kernel: Kernel) -> bool:

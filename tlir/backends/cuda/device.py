@@ -22,7 +22,7 @@ from tlir.backends.cpu.device import Executable, Statistics, require_plain, writ
 from tlir.backends.cuda import nvrtc
 from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.kept import machine_code
-from tlir.backends.cuda.settling import marked, settle
+from tlir.backends.cuda.settling import all_of, marked, settle
 from tlir.backends.cuda.source import Code, code, module
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate_node
@@ -32,8 +32,9 @@ from tlir.floatlib.soft import objects
 from tlir.ir.graph import Body, Ref
 from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor, words_shape
+from tlir.ir.types import DType
 from tlir.kernel.interpret import Elements, Integers
-from tlir.kernel.ir import Buffer, Fallback, Kernel, Launch
+from tlir.kernel.ir import Fallback, Kernel, Launch
 
 BLOCKS_PER_PROCESSOR = 16
 """Blocks of the grid for each of the GPU's processors, where there is work for so many."""
@@ -85,7 +86,7 @@ class GpuKernel:
     arrays between them."""
 
     functions: tuple[tuple[Source, Any, tuple[int, ...]], ...]
-    between: tuple[Buffer, ...]
+    between: tuple[tuple[DType, int], ...]
 
 
 class Remote:
@@ -210,7 +211,7 @@ class GpuExecutable(Executable):
 
     def _launched(self, kernel: GpuKernel, arrays: Sequence[Any]) -> int:
         """Runs a launch's functions; the number of iterations that were settled by the specification."""
-        between = [self.cupy.empty(b.size * b.dtype.limbs, b.dtype.word_dtype) for b in kernel.between]
+        between = [self.cupy.empty(size * dtype.limbs, dtype.word_dtype) for dtype, size in kernel.between]
         everything = [*arrays, *between]
         settled = 0
         for made, function, numbers in kernel.functions:
@@ -221,13 +222,17 @@ class GpuExecutable(Executable):
     def _run_function(self, made: Source, function: Any, arrays: Sequence[Any]) -> int:
         blocks = made.blocks(self._most)
         undecided = self.cupy.zeros(made.marks, np.uint32) if made.may_leave_open else self._nothing
+        before = {number: arrays[number].copy() for number in made.in_place}
         size = made.scratch_bytes(blocks)
         scratch = self.cupy.empty(size, np.uint8) if size else self._nothing
         function((blocks,), (made.threads,), (np.uint64(made.total), undecided, scratch, *arrays))
         # one that may leave a rounding open is waited for
         if not made.may_leave_open or not undecided[:1].get()[0]:
             return 0
-        iterations, memory = marked(np.asarray(undecided.get())), {}
+        for number, array in before.items():
+            arrays[number][...] = array
+        iterations = all_of(made.kernel) if before else marked(np.asarray(undecided.get()))
+        memory = {}
         outer = [buffer for buffer in made.kernel.buffers if buffer.role != "local"]
         for buffer, array in zip(outer, arrays, strict=True):
             elements = array.reshape((buffer.size, *tail(buffer.dtype)))

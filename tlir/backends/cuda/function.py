@@ -9,7 +9,7 @@ from typing import Any
 
 from tlir.backends.cpu.values import word_type
 from tlir.backends.cuda.builder import Builder, Text, type_name
-from tlir.backends.cuda.settling import marks
+from tlir.backends.cuda.settling import in_place, marks
 from tlir.kernel.ir import Buffer, Kernel
 
 BLOCK = 256
@@ -63,6 +63,11 @@ class Source:
     def marks(self) -> int:
         """The words of ``undecided``."""
         return marks(self.kernel) if self.may_leave_open else 1
+
+    @property
+    def in_place(self) -> tuple[int, ...]:
+        """The arrays that have to be kept from before the launch, for what it leaves open."""
+        return in_place(self.kernel) if self.may_leave_open else ()
 
 
 def pointers(kernel: Kernel) -> dict[Buffer, Any]:

@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 
 from tlir.backends.cpu.device import Call, Executable
 from tlir.backends.cuda.function import Source
-from tlir.backends.cuda.settling import marked, settle
+from tlir.backends.cuda.settling import all_of, marked, settle
 from tlir.backends.cuda.source import Code, code, host_header, module, source
 from tlir.backends.reference.layout import tail
 from tlir.ir.graph import Body
 from tlir.ir.tensor import Tensor
-from tlir.kernel.ir import Buffer, Kernel, Launch
+from tlir.ir.types import DType
+from tlir.kernel.ir import Kernel, Launch
 
 FLAGS = (
     "-Og",
@@ -72,6 +73,7 @@ class HostKernel:
         of iterations that it has left open, which the specification has settled."""
         blocks = self.source.blocks(GRID)
         undecided = np.zeros(self.source.marks, np.uint32)
+        before = {number: arrays[number].copy() for number in self.source.in_place}
         scratch = np.empty(self.source.scratch_bytes(blocks) + 16, np.uint8)
         pointers = [undecided.ctypes.data, scratch.ctypes.data + -scratch.ctypes.data % 16]
         pointers += [array.ctypes.data for array in arrays]
@@ -79,7 +81,10 @@ class HostKernel:
             raise BarrierError(self.source.name)
         if not undecided[0]:
             return 0
-        kernel, iterations = self.source.kernel, marked(undecided)
+        kernel = self.source.kernel
+        for number, array in before.items():
+            arrays[number][...] = array
+        iterations = all_of(kernel) if before else marked(undecided)
         outer = [buffer for buffer in kernel.buffers if buffer.role != "local"]
         memory = {b: a.reshape((b.size, *tail(b.dtype))) for b, a in zip(outer, arrays, strict=True)}
         settle(kernel, memory, iterations)
@@ -167,7 +172,7 @@ class HostCode:
     """The functions of a launch in order, with the numbers of their arguments, and the arrays between them."""
 
     kernels: tuple[tuple[HostKernel, tuple[int, ...]], ...]
-    between: tuple[Buffer, ...]
+    between: tuple[tuple[DType, int], ...]
 
 
 class HostExecutable(Executable):
@@ -202,7 +207,7 @@ class HostExecutable(Executable):
         return HostCode(tuple(kernels), made.between)
 
     def execute(self, call: Call, arrays: Sequence[NDArray[Any]]) -> None:
-        between = [np.empty(b.size * b.dtype.limbs, b.dtype.word_dtype) for b in call.compiled.between]
+        between = [np.empty(size * dtype.limbs, dtype.word_dtype) for dtype, size in call.compiled.between]
         # a GPU's arrays are aligned to more than 16 bytes, those that come from files are not
         everything = [array if array.ctypes.data % 16 == 0 else array.copy() for array in (*arrays, *between)]
         for kernel, numbers in call.compiled.kernels:

@@ -3,7 +3,8 @@
 The function marks them in an array of 32-bit words: the first one is not 0 where there are any, and behind it there is
 a bit for each iteration of the kernel's space, in row-major order. An iteration writes elements that no other one
 writes and reads none that another one has written, so running the marked ones again, by the kernel interpreter with the
-reference's evaluators, leaves every element with the reference's words.
+reference's evaluators, leaves every element with the reference's words. Arrays that are changed in place are put back
+before.
 """
 
 from __future__ import annotations
@@ -36,6 +37,19 @@ def marked(words: NDArray[np.uint32]) -> Integers:
     bits = words[1:][places, None] >> np.arange(32, dtype=np.uint32) & 1
     row, bit = np.nonzero(bits)
     return np.asarray(places[row] * 32 + bit, np.int64)
+
+
+def in_place(kernel: Kernel) -> tuple[int, ...]:
+    """The numbers of the arrays that a kernel reads and writes, as stages do with what they leave to each other. Where
+    iterations are run again they need what these have had before, and so all of them are."""
+    loaded = {s.buffer for s in kernel.body.walk() if isinstance(s, Load)}
+    outer = [buffer for buffer in kernel.buffers if buffer.role != "local"]
+    return tuple(k for k, buffer in enumerate(outer) if buffer.role == "output" and buffer in loaded)
+
+
+def all_of(kernel: Kernel) -> Integers:
+    """The numbers of all iterations."""
+    return np.arange(prod(v.extent for v in kernel.space))
 
 
 def settle(kernel: Kernel, arrays: Mapping[Buffer, Any], iterations: Integers) -> None:

@@ -26,7 +26,8 @@ from tlir.backends.cuda.emitter import counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointers, spread_locals
 from tlir.backends.cuda.stages import staged
 from tlir.ir.graph import Graph
-from tlir.kernel.ir import Buffer, Kernel, Launch
+from tlir.ir.types import DType
+from tlir.kernel.ir import Kernel, Launch
 from tlir.kernel.joining import join_variables
 from tlir.kernel.patterns import as_contraction
 from tlir.passes.lower import lower
@@ -74,10 +75,10 @@ def plain(kernel: Kernel, total: int) -> Source:
 @dataclass(frozen=True)
 class Code:
     """A launch's sources in order, each with the numbers of its arguments: those of the launch, then of ``between``,
-    which are arrays that exist while it runs."""
+    which are arrays that exist while it runs, each of so many elements of a dtype."""
 
     sources: tuple[tuple[Source, tuple[int, ...]], ...]
-    between: tuple[Buffer, ...]
+    between: tuple[tuple[DType, int], ...]
 
 
 def code(kernel: Kernel, make: Callable[[Kernel], Source | str] = source) -> Code | str:
@@ -89,7 +90,7 @@ def code(kernel: Kernel, make: Callable[[Kernel], Source | str] = source) -> Cod
         if isinstance(one, str):
             return one
         made.append((one, stage.arguments))
-    return Code(tuple(made), found.between)
+    return Code(tuple(made), found.temporaries)
 
 
 def cuda_text(graph: Graph) -> str:
