@@ -168,8 +168,14 @@ def compare_auto(
     evaluated, factors = with_factors(graph)
     freedom = {place: each.freedom for each in factors for place in each.positions}
     names = output_names(graph)
+    follows = work(evaluated.body) <= FOLLOWED
     for k, sample in enumerate(graph.samples):
-        wide, reasons = enclose(evaluated.body, sample.inputs, freedoms, progress=progress)
+        known: dict[int, tuple[Enclosure, ...]] = {}
+
+        def keep(node: Node, made: tuple[Enclosure, ...], known: dict[int, tuple[Enclosure, ...]] = known) -> None:
+            known[node.id] = made
+
+        wide, reasons = enclose(evaluated.body, sample.inputs, freedoms, keep if follows else None, progress)
         got = [enclosure.tensor for enclosure in wide] if run is None else run(evaluated, sample.inputs)
         got = aligned(factors, sample.outputs, list(got))
         same = all(np.array_equal(a.words, b.words) for a, b in zip(sample.outputs, got, strict=True))
@@ -178,8 +184,8 @@ def compare_auto(
         own = Reasons()
         for position, expected in enumerate(sample.outputs):
             differs = position not in choices and not same_value(expected, got[position]).all()
-            if differs and narrow is None and work(evaluated.body) <= FOLLOWED:
-                narrow, own = enclose(evaluated.body, sample.inputs, freedoms.in_written_order())
+            if differs and narrow is None and follows:
+                narrow, own = enclose(evaluated.body, sample.inputs, freedoms.in_written_order(), known=known)
             node = graph.nodes[graph.body.outputs[position].node]
             judged = judge(
                 expected,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -58,6 +58,7 @@ UNBOUNDED: dict[str, str] = linalg.UNBOUNDED
 """Operations without a bound, and the reason that the verdict gives."""
 
 Observe = Callable[[Node, tuple[Enclosure, ...]], None]
+Known = Mapping[int, tuple[Enclosure, ...]]
 
 _SUMS = ("add", "subtract", "reduce", "cumulative", "reduce_window", "scatter", "select_and_scatter")
 _MOVES = (
@@ -69,8 +70,10 @@ _MOVES = (
 class _Nodes:
     """The nodes of a body, each enclosed from the enclosures of its operands."""
 
-    def __init__(self, body: Body, freedoms: Freedoms, reasons: Reasons, place: str = "") -> None:
-        self.freedoms, self.reasons, self.place = freedoms, reasons, place
+    def __init__(
+        self, body: Body, freedoms: Freedoms, reasons: Reasons, place: str = "", known: Known | None = None
+    ) -> None:
+        self.freedoms, self.reasons, self.place, self.known = freedoms, reasons, place, known or {}
         self.fused, self.soft, self.constant = fusable(body), softened(body), shared(body)
         self.folds = folded(body) if freedoms.compiled else {}
 
@@ -80,10 +83,15 @@ class _Nodes:
         def run(region: Body, given: list[Enclosure]) -> list[Enclosure]:
             return propagate(region, given, self.freedoms, self.reasons, place=f"{self.place}{node.id}.")
 
+        known = self.known.get(node.id)
+        if known is not None and all(enclosure.all_sure for enclosure in known):
+            return known
         step = Step(
             node,
             operands,
-            evaluate_node(node, tuple(operand.tensor for operand in operands)),
+            tuple(enclosure.tensor for enclosure in known)
+            if known is not None
+            else evaluate_node(node, tuple(operand.tensor for operand in operands)),
             self.freedoms,
             self.reasons,
             f"{self.place}{node.id}",
@@ -105,6 +113,7 @@ def propagate(
     observe: Observe | None = None,
     place: str = "",
     progress: Callable[[Node], None] | None = None,
+    known: Known | None = None,
 ) -> list[Enclosure]:
     """The enclosures of a body's outputs, in their own formats, for those of its inputs.
 
@@ -113,7 +122,7 @@ def propagate(
     the reference raises.
     """
     values = {Ref(i): given for i, given in zip(body.input_ids, inputs, strict=True)}
-    nodes = _Nodes(body, freedoms, reasons, place)
+    nodes = _Nodes(body, freedoms, reasons, place, known)
     with np.errstate(all="ignore"):
         for item in schedule(body):
             task = item.task
@@ -155,11 +164,15 @@ def enclose(
     freedoms: Freedoms,
     observe: Observe | None = None,
     progress: Callable[[Node], None] | None = None,
+    known: Known | None = None,
 ) -> tuple[list[Enclosure], Reasons]:
-    """The enclosures of the outputs for inputs that every execution is given, and the reasons that their tags name."""
+    """The enclosures of the outputs for inputs that every execution is given, and the reasons that their tags name.
+
+    ``known``: the enclosures of nodes of the body, by number, that freedoms with more executions give for the same
+    inputs. What is sure there is sure here too, and the reference's values are not computed again."""
     reasons = Reasons()
     given = [certain(tensor) for tensor in inputs]
-    return propagate(body, given, freedoms, reasons, observe, progress=progress), reasons
+    return propagate(body, given, freedoms, reasons, observe, progress=progress, known=known), reasons
 
 
 def local(
