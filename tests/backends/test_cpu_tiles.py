@@ -30,11 +30,12 @@ SMALL = {"TERMS_BYTES": 128, "UNIT_BYTES": 1 << 12, "SHARED_BYTES": 1 << 13, "RE
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code that is compiled with these sizes is not kept: its name does not say them."""
+    """Code that is compiled with these sizes is kept for one test alone: its name does not say them."""
     for name, value in SMALL.items():
         monkeypatch.setattr(tile, name, value)
-    monkeypatch.setattr(objects, "kept", lambda key: None)
-    monkeypatch.setattr(objects, "keep", lambda key, data: None)
+    code: dict[str, bytes] = {}
+    monkeypatch.setattr(objects, "kept", code.get)
+    monkeypatch.setattr(objects, "keep", code.__setitem__)
 
 
 def check(body: Body, monkeypatch: pytest.MonkeyPatch) -> None:
