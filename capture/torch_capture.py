@@ -47,6 +47,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -2918,6 +2919,42 @@ def _resized(a: Any, sizes: Sequence[int], places: Sequence[int]) -> list[float]
     return result
 
 
+@functools.cache
+def _contracts() -> bool:
+    """Whether torch's kernels are compiled with fused multiply-adds here: x * y - y * x is then what rounding the
+    second product leaves."""
+    t = np.float32(1) / np.float32(3)
+    ends = torch.tensor([[[t, t - np.float32(1)]]], device="cpu")
+    return bool(torch.nn.functional.interpolate(ends, size=4, mode="linear", align_corners=True)[0, 0, 1] != 0)
+
+
+def _fused(x: Any, y: Any, z: Any) -> Any:
+    """x * y + z of float32 or float64 arrays: rounded once, or twice where torch's kernels do so."""
+    if not _contracts():
+        return x * y + z
+    x, y, z = np.broadcast_arrays(x, y, z)
+    if x.dtype == np.float64:
+        exact = [Fraction(i) * Fraction(j) + Fraction(k) for i, j, k in zip(x.flat, y.flat, z.flat, strict=True)]
+        return np.array([float(value) for value in exact]).reshape(x.shape)
+    product, addend = x.astype(np.float64) * y, z.astype(np.float64)  # exact
+    total = product + addend
+    back = total - product
+    error = (product - (total - back)) + (addend - back)
+    inexact = (error != 0) & (total.view(np.int64) % 2 == 0)  # rounded to odd, so that rounding again is right
+    return np.where(inexact, np.nextafter(total, np.where(error > 0, np.inf, -np.inf)), total).astype(np.float32)
+
+
+def _cubic(a: Any, x: Any, to_the_end: bool) -> tuple[Any, Any]:
+    """cubic_convolution1 and cubic_convolution2 of native/UpSample.h: for distances up to 1, and from 1 to 2; the last
+    addition is fused in the kernel with antialiasing only."""
+    two, three, four, five, eight = (x.dtype.type(number) for number in (2, 3, 4, 5, 8))
+    one, near = x.dtype.type(1), _fused(a + two, x, -(a + three)) * x
+    far = _fused(_fused(a, x, -five * a), x, eight * a)
+    if to_the_end:
+        return _fused(near, x, one), _fused(far, x, -four * a)
+    return near * x + one, far * x - four * a
+
+
 def _taps(kind: str, scale: float, size: int, count: int, align: bool, real: Any) -> tuple[Any, Any]:
     """[count, taps] source indices and weights of an axis, in the arithmetic of the format ``real``.
 
@@ -2929,55 +2966,138 @@ def _taps(kind: str, scale: float, size: int, count: int, align: bool, real: Any
     if kind in ("nearest", "exact"):
         position = np.floor((place + (half if kind == "exact" else real(0))) * step)
         return np.minimum(position.astype(np.int64), size - 1)[:, None], None
-    position = step * place if align else step * (place + half) - half
+    position = step * place if align else _fused(step, place + half, -half)
     if kind == "linear":
+        if size == count:  # whatever the scale is
+            position = place
         position = np.maximum(position, real(0))
-        low = np.minimum(position.astype(np.int64), size - 1)
-        t = np.minimum(np.maximum(position - low.astype(real), real(0)), one)
+    low = np.minimum(np.floor(position.astype(np.float32)).astype(np.int64), size - 1)  # floorf, of doubles too
+    t = np.minimum(np.maximum(position - low.astype(real), real(0)), one)
+    if kind == "linear":
         return np.stack([low, np.minimum(low + 1, size - 1)], 1), np.stack([one - t, t], 1)
-    low = np.floor(position).astype(np.int64)
-    t = position - low.astype(real)
     a = real(-0.75)
 
-    def near(x: Any) -> Any:
-        return ((a + real(2)) * x - (a + real(3))) * x * x + one
-
-    def far(x: Any) -> Any:
-        return ((a * x - real(5) * a) * x + real(8) * a) * x - real(4) * a
-
+    (near, nearer), (far, farther) = (
+        [_cubic(a, x, False)[k] for x in distances]
+        for k, distances in enumerate([(t, one - t), (t + one, one - t + one)])
+    )
     indices = np.clip(low[:, None] + np.arange(-1, 3), 0, size - 1)
-    return indices, np.stack([far(t + one), near(t), near(one - t), far(one - t + one)], 1)
+    return indices, np.stack([far, near, nearer, farther], 1)
+
+
+def _weighted_sum(w: Writer, parts: Sequence[tuple[Value, Value]], fused: bool = True) -> Value:
+    """Values times their weights, added in this order, each product fused with its addition where it is known that
+    torch's kernel does so."""
+    total = w.op("multiply", *parts[0])
+    for value, weight in parts[1:]:
+        if fused and _contracts():
+            total = w.op("fma", value, weight, total)
+        else:
+            total = w.op("add", total, w.op("multiply", value, weight))
+    return total
+
+
+def _second_first(parts: Sequence[Any]) -> list[Any]:
+    """The order in which x * y + z * w is fused: z * w is what is rounded."""
+    return [*parts[1::-1], *parts[2:]]
+
+
+def _read_along(w: Writer, value: Value, axis: int, indices: Any) -> Value:
+    return _take(w, value, w.constant(torch.from_numpy(np.ascontiguousarray(indices)[:, None])), [axis], axis)
+
+
+def _axis_by_axis(w: Writer, value: Value, lead: int, taps: Sequence[tuple[Any, Any]], smooth: bool) -> Value:
+    """The spatial axes in turn, the last first: the taps of each by their weights. With antialiasing the products of
+    long sums are computed in vectors, and how many of them depends on the place."""
+    for axis in reversed(range(lead, value.rank)):
+        indices, weights = taps[axis - lead]
+        parts = [_read_along(w, value, axis, indices[:, k]) for k in range(indices.shape[1])]
+        if weights is None:
+            value = parts[0]
+            continue
+        constants = [w.constant(torch.from_numpy(np.ascontiguousarray(column))) for column in weights.T]
+        most = 3 if value.dtype == "float64" else 4
+        pairs = [(p, w.along(weight, p.shape, [axis])) for p, weight in zip(parts, constants, strict=True)]
+        value = _weighted_sum(w, pairs, len(pairs) <= most) if smooth else _weighted_sum(w, _second_first(pairs))
+    return value
+
+
+def _all_axes_at_once(w: Writer, value: Value, taps: Sequence[tuple[Any, Any]], backward: bool, reduced: bool) -> Value:
+    """The corners of the cell around each position by the product of their weights along all axes, added from the
+    first corner, or ``backward``; which of the first two products is rounded depends on the format."""
+    shape = tuple(len(indices) for indices, _ in taps)
+    axes = range(2, value.rank)
+    constants = [[w.constant(torch.from_numpy(np.ascontiguousarray(c))) for c in weights.T] for _, weights in taps]
+    parts = []
+    for corner in itertools.product((0, 1), repeat=len(taps)):
+        part, weight = value, None
+        for k, tap in enumerate(corner):
+            part = _read_along(w, part, axes[k], taps[k][0][:, tap])
+            factor = w.along(constants[k][tap], shape, [k])
+            weight = factor if weight is None else w.op("multiply", weight, factor)
+        assert weight is not None
+        parts.append((part, w.along(weight, part.shape, axes)))
+    parts = parts[::-1] if backward else parts
+    return _weighted_sum(w, parts if reduced else _second_first(parts))
+
+
+def _reduced_weights(kind: str, weights: Any, dtype: str) -> Any:
+    """Weights rounded to a 16-bit format; of two, the first is 1 - t of the rounded t."""
+    rounded = torch.from_numpy(np.ascontiguousarray(weights)).to(TORCH_DTYPES[dtype])
+    if kind == "linear":
+        rounded[:, 0] = 1 - rounded[:, 1]
+    return rounded.float().numpy()
+
+
+def _is_by_channels(a: Any, source: Value, shape: Sequence[int]) -> bool:
+    """Whether torch interpolates linearly with the channels innermost: _use_vectorized_kernel_cond_2d and _3d."""
+    if source.rank == 4 and sum(shape[2:]) <= 128:
+        return True
+    if source.rank < 4 or source.shape[1] <= 3:
+        return False
+    strides = next((a.strides[name] for name in ("input", "self") if name in a.strides), None)
+    expected = 1
+    for axis in (1, *reversed(range(2, source.rank)), 0):
+        if strides is None or (source.shape[axis] != 1 and strides[axis] != expected):
+            return False
+        expected *= source.shape[axis]
+    return True
 
 
 def _upsample(kind: str, count: int) -> Rule:
     def write(w: Writer, a: Any) -> Value:
-        """Each axis in turn, the last first: the sum of the taps by their weights; 16-bit formats in float32."""
+        """The sum of the taps by their weights, of each axis in turn or, where the channels are innermost, of all axes
+        at once; 16-bit formats in float32. native/cpu/UpSampleKernel.cpp."""
         shape, dtype = w.out[0]
         source = a.input if hasattr(a, "input") else a.self
         lead = source.rank - count
+        if not math.prod(shape):
+            return w.broadcast(w.scalar(0, dtype), shape)
+        if source.kind != "float" and kind not in ("nearest", "exact"):
+            raise _Refused("of integers it is computed in fixed point")
         scales = _resized(a, source.shape[lead:], shape[lead:])
         value = source if kind in ("nearest", "exact") else w.in_float32(dtype, [source], source.shape)[0][0]
         real = np.float64 if value.dtype == "float64" else np.float32
-        for axis in reversed(range(lead, source.rank)):
-            size, places = value.shape[axis], shape[axis]
-            align = getattr(a, "align_corners", False)
-            if not math.prod(shape):
-                return w.broadcast(w.scalar(0, dtype), shape)
-            if kind.startswith("smooth"):
-                indices, weights = _smoothed_taps(kind.split()[1], scales[axis - lead], size, places, real)
-            else:
-                indices, weights = _taps(kind, scales[axis - lead], size, places, align, real)
-            total: Value | None = None
-            for tap in range(indices.shape[1]):
-                index = torch.from_numpy(np.ascontiguousarray(indices[:, tap : tap + 1]))
-                part = _take(w, value, w.constant(index), [axis], axis)
-                if weights is not None:
-                    weight = w.constant(torch.from_numpy(np.ascontiguousarray(weights[:, tap])))
-                    part = w.op("multiply", part, w.along(weight, part.shape, [axis]))
-                total = part if total is None else w.op("add", total, part)
-            assert total is not None
-            value = total
-        return w.convert(value, dtype)
+        align = getattr(a, "align_corners", False)
+        taps = [
+            _smoothed_taps(kind.split()[1], scale, size, places, real)
+            if kind.startswith("smooth")
+            else _taps(kind, scale, size, places, align, real)
+            for scale, size, places in zip(scales, source.shape[lead:], shape[lead:], strict=True)
+        ]
+        if kind != "linear" or not _is_by_channels(a, source, shape):
+            if kind in ("linear", "cubic") and dtype in REDUCED:
+                taps = [(indices, _reduced_weights(kind, weights, dtype)) for indices, weights in taps]
+            return w.convert(_axis_by_axis(w, value, lead, taps, kind.startswith("smooth")), dtype)
+        channels = source.shape[1]
+        whole = channels - channels % (32 * 8 // bits_of(dtype))  # in vectors of 32 bytes; the rest one by one
+        parts = [(0, whole, True), (whole, channels, False)]
+        results = [
+            _all_axes_at_once(w, w.slice(value, 1, start, limit), taps, backward, dtype in REDUCED)
+            for start, limit, backward in parts
+            if start < limit
+        ]
+        return w.convert(w.concatenate(results, 1), dtype)
 
     return write
 
@@ -4934,22 +5054,22 @@ def _smoothed_taps(kind: str, scale: float, size: int, count: int, real: Any) ->
     native/cpu/UpSampleKernel.cpp, HelperInterpBase::_compute_indices_min_size_weights_aa.
     """
     width = {"linear": 2, "cubic": 4}[kind]
-    step = real(scale)
+    step, half, wide = real(scale), real(0.5), np.float64
     stretched = scale >= 1
     support = real(width * 0.5) * step if stretched else real(width * 0.5)
     inverse = real(1) / step if stretched else real(1)
-    center = step * (np.arange(count).astype(real) + real(0.5))
-    low = np.maximum((center - support + real(0.5)).astype(np.int64), 0)
-    high = np.minimum((center + support + real(0.5)).astype(np.int64), size)
+    center = step * (np.arange(count).astype(real) + half)
+    low = np.maximum(((center - support).astype(wide) + 0.5).astype(np.int64), 0)
+    high = np.minimum(((center + support).astype(wide) + 0.5).astype(np.int64), size)
     taps = max(1, int((high - low).max()))
     index = low[:, None] + np.arange(taps)
-    x = np.abs((index.astype(real) - center[:, None] + real(0.5)) * inverse)
+    # What has a literal 0.5 in it is computed in double.
+    x = np.abs((((index.astype(real) - center[:, None]).astype(wide) + 0.5) * wide(inverse)).astype(real))
     if kind == "linear":
         weights = np.where(x < 1, real(1) - x, real(0))
     else:
         a = real(-0.5)
-        near = ((a + real(2)) * x - (a + real(3))) * x * x + real(1)
-        far = ((a * x - real(5) * a) * x + real(8) * a) * x - real(4) * a
+        near, far = _cubic(a, x, True)
         weights = np.where(x < 1, near, np.where(x < 2, far, real(0)))
     weights = np.where(index < high[:, None], weights, real(0)).astype(real)
     total = np.zeros(count, dtype=real)
@@ -5016,7 +5136,24 @@ KEPT_WHOLE = (
 """Operators that torch would decompose into something that rounds differently from its own kernel, or that have a
 rule that is closer to what they say."""
 
+KEPT_OF_FLOATS = tuple(
+    f"aten.upsample_{name}.{overload}"
+    for name in ("linear1d", "trilinear3d", "bicubic2d")
+    for overload in ("default", "vec")
+)
+"""Operators that are kept whole for the same reason where they take floats."""
+
 _TABLE: dict[Any, Any] = {}
+
+
+def _of_integers(how: Callable[..., Any]) -> Callable[..., Any]:
+    """A decomposition that leaves floats alone."""
+
+    @functools.wraps(how)
+    def decomposed(value: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        return NotImplemented if value.is_floating_point() else how(value, *args, **kwargs)
+
+    return decomposed
 
 
 def decompositions() -> dict[Any, Any]:
@@ -5025,6 +5162,7 @@ def decompositions() -> dict[Any, Any]:
         kept_whole = {f"aten.{name}" for name in KEPT_WHOLE}
         table = dict(torch.export.default_decompositions())
         _TABLE.update((op, how) for op, how in table.items() if str(op) not in kept_whole)
+        _TABLE.update((op, _of_integers(how)) for op, how in _TABLE.items() if str(op) in KEPT_OF_FLOATS)
     return _TABLE
 
 
