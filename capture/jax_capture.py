@@ -542,7 +542,7 @@ def _shape_of_data(error: Exception) -> Problem | None:
     """The place and the reason where tracing failed because a shape, or the size of a slice, depends on values; None
     for every other error."""
     text = str(error)
-    named = re.search(r"jnp\.\w+", text.partition("The error occurred while tracing")[0])
+    named = re.search(r"jnp(?:\.\w+)+", text.partition("The error occurred while tracing")[0])
     why = "its shape depends on values, and an artifact has fixed shapes"
     if isinstance(error, jax.errors.NonConcreteBooleanIndexError):
         what, hint = "an index that is a mask", "use jnp.where(mask, x, other), or jnp.nonzero(mask, size=N)"
