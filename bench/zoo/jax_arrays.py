@@ -129,7 +129,7 @@ def random_distributions() -> tuple[Any, ...]:
 
     def run(key: Any, p: Any, cov: Any) -> Any:
         r = jax.random
-        keys = iter(r.split(key, 30))
+        keys = iter(r.split(key, 40))
         names = [
             "gumbel",
             "laplace",

@@ -17,7 +17,11 @@ def _vision_transformer(nn: Any, dtype: Any, rate: float) -> Any:
         @nn.compact
         def __call__(self, x: Any, train: bool) -> Any:
             h = nn.LayerNorm(dtype=dtype)(x)
-            h = nn.MultiHeadDotProductAttention(2, dtype=dtype, dropout_rate=rate, deterministic=not train)(h, h)
+            # without biases, since that of the keys has no gradient
+            attend = nn.MultiHeadDotProductAttention(
+                2, dtype=dtype, dropout_rate=rate, deterministic=not train, use_bias=False
+            )
+            h = attend(h, h)
             x = x + nn.Dropout(rate, deterministic=not train)(h)
             h = nn.gelu(nn.Dense(12, dtype=dtype)(nn.LayerNorm(dtype=dtype)(x)))
             return x + nn.Dense(6, dtype=dtype)(nn.Dropout(rate, deterministic=not train)(h))
