@@ -233,3 +233,20 @@ def test_nodes_without_a_kernel_refuse_a_changed_control_register(
     else:
         (result,) = graph.run([x], device="cpu")
         assert result.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("count", [5, 1 << 17, 3 << 17, 5 << 18])
+@pytest.mark.parametrize("dtype", [name for name in NAMED if not NAMED[name].is_complex and NAMED[name].bits <= 8])
+def test_results_of_every_narrow_dtype_and_size(dtype: str, count: int) -> None:
+    """Their NumPy types are not NumPy's own, and their memory comes from different places by its size."""
+    graph, type = unary("reverse", (count,), dtype)
+    (given, node) = graph.ir.body.nodes
+    graph = Graph(IrGraph(replace(graph.ir.body, nodes=(given, replace(node, attrs={"dimensions": (0,)})))))
+    x = random_tensor(np.random.default_rng(0), type).to_numpy()
+    if x.dtype == object:
+        return
+    for _ in range(2):
+        (result,) = graph.run([x], device="cpu")
+        assert result.dtype == x.dtype
+        assert result.tobytes() == x[::-1].tobytes()
+        result[...] = x

@@ -90,8 +90,8 @@ class Source:
         self._shape, self._dtype = shape, dtype
         self._size = dtype.itemsize * prod(shape)
         self._whole = _rounded(self._size + ALIGNMENT)
-        # ml_dtypes' types have no name that says what they are
-        self._is_plain = dtype.kind in "biufc"
+        # ml_dtypes' types have no name that says what they are, though float8_e5m2 has the kind of NumPy's own floats
+        self._is_plain = dtype.isbuiltin == 1
         self._interface = (shape, dtype.str) if self._is_plain else ((self._size,), "|u1")
         self._blocks: deque[_Block] | None = None
         if LEAST <= self._size <= AT_HAND_BYTES:
