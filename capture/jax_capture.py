@@ -29,6 +29,7 @@ import base64
 import concurrent.futures
 import contextlib
 import dataclasses
+import errno
 import functools
 import gc
 import hashlib
@@ -3658,6 +3659,8 @@ def _write(artifact: Mapping[str, Any], path: str | os.PathLike[str], evaluate: 
         samples = enumerate(artifact["samples"])
         document["samples"] = [_external_sample(sample, file, large, f"sample{k}") for k, sample in samples]
     (sample,) = document["samples"] if evaluate is not None else (None,)
+    if large and _is_special(path):
+        raise OSError(errno.ENOTSUP, "it is not a regular file, and large tensors lie in a file beside it")
     with contextlib.ExitStack() as stack:
         stored = stack.enter_context(_TensorFile(path.with_name(file), large)) if large else None
 
@@ -3906,7 +3909,12 @@ def _placed(tensors: _Stored) -> list[str]:
 
 @contextlib.contextmanager
 def _replaced(path: Path) -> Iterator[Any]:
-    """A stream to a temporary file, which is renamed over ``path`` when it is complete."""
+    """A stream to a temporary file, which is renamed over ``path`` when it is complete. A pipe or a device is written
+    directly."""
+    if _is_special(path):
+        with open(path, "wb") as stream:
+            yield stream
+        return
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -3915,6 +3923,11 @@ def _replaced(path: Path) -> Iterator[Any]:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+def _is_special(path: Path) -> bool:
+    """Whether a path is that of a pipe or a device, whose place no file can take."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _rename(temporary: str, path: Path) -> None:

@@ -28,6 +28,7 @@ import ast
 import base64
 import contextlib
 import copy
+import errno
 import functools
 import gc
 import hashlib
@@ -6939,8 +6940,17 @@ def _publish(temporary: str, path: str) -> None:
     os.replace(temporary, path)
 
 
+def _is_special(path: str) -> bool:
+    """Whether a path is that of a pipe or a device, whose place no file can take."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
 def _replace(path: str, data: bytes) -> None:
-    """Write a whole file, or leave what was there."""
+    """Write a whole file, or leave what was there. A pipe or a device is written directly."""
+    if _is_special(path):
+        with open(path, "wb") as file:
+            file.write(data)
+        return
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".tlir-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -6965,6 +6975,8 @@ def _write(artifact: dict[str, Any], path: str | os.PathLike[str], record: _Reco
     stem = os.path.basename(target)
     file = (stem[:-5] if stem.endswith(".json") else stem) + ".safetensors"
     document, moved = _externalised(artifact, file)
+    if moved and _is_special(target):
+        raise OSError(errno.ENOTSUP, "it is not a regular file, and large tensors lie in a file beside it")
     if moved:
         with _TensorFile(os.path.join(os.path.dirname(os.path.abspath(target)), file), moved) as tensors:
             for tensor in moved:
