@@ -20,6 +20,7 @@ from tlir.backends.cpu import strips
 from tlir.backends.cpu.lanes import I64, element_bytes, vector
 from tlir.backends.cpu.nest import Emitter
 from tlir.backends.cpu.space import Nest
+from tlir.backends.cpu.values import FLOAT32, FLOAT64
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Block, Buffer, Kernel, Load, Statement, Value
 from tlir.kernel.joining import join_variables
@@ -126,6 +127,28 @@ class Factor:
                 ):
                     return False
         return True
+
+    def strides(self) -> tuple[int, int] | None:
+        """How far neighbouring positions and neighbouring terms are apart, in elements, where the factor is read from
+        one array as it is; otherwise None."""
+        load = self.statements[0]
+        if len(self.statements) > 1 or not isinstance(load, Load) or load.guard or load.result != self.value:
+            return None
+        kind = FLOAT32 if element_bytes(self.element) == 4 else FLOAT64
+        plain = all(isinstance(atom, Variable) for _, atom in load.offset.terms)
+        if not plain or load.result.dtype.format != kind or len(self.own) != 1 or len(self.terms) != 1:
+            return None
+        return load.offset.coefficient(self.own[0]), load.offset.coefficient(self.terms[0])
+
+    def place(self, at: Loops, batch: dict[Variable, Any], position: Any, term: Any) -> Any:
+        """Where the factor is that has ``strides``."""
+        load = self.statements[0]
+        assert isinstance(load, Load)
+        emitter = at.emitter(
+            self.kernel, self.statements, batch | {self.own[0]: position, self.terms[0]: term}, None, 1
+        )
+        offset = emitter.addresses.offset(load.offset).scalar
+        return at.builder.gep(at.builder.bitcast(at.starts[load.buffer], self.element.as_pointer()), [offset])
 
     def pack(
         self, at: Loops, batch: dict[Variable, Any], first: Any, end: Any, term: Any, term_to: Any, to: Any

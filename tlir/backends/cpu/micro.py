@@ -36,19 +36,22 @@ class Micro:
         self.rows, self.width = rows, vectors * self.lanes
         self.wide = vector(self.element, self.lanes)
         self.start = splat(self.element, self.lanes, float_of(start, self.size))
-        self._made: dict[tuple[int, int], Any] = {}
+        self.packed = 1, rows
+        """How far neighbouring rows and neighbouring terms of packed rows are apart."""
+        self._made: dict[tuple[int, int, tuple[int, int]], Any] = {}
 
-    def function(self, height: int, vectors: int) -> Any:
-        """The function for the first rows and registers of a tile."""
-        known = self._made.get((height, vectors))
+    def function(self, height: int, vectors: int, strides: tuple[int, int]) -> Any:
+        """The function for the first rows and registers of a tile, and rows with these strides."""
+        key = height, vectors, strides
+        known = self._made.get(key)
         if known is None:
-            known = self._made[height, vectors] = self._function(height, vectors)
+            known = self._made[key] = self._function(*key)
         return known
 
-    def _function(self, height: int, vectors: int) -> Any:
+    def _function(self, height: int, vectors: int, strides: tuple[int, int]) -> Any:
         pointer = self.element.as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer, BYTES, I64, I1, I1, I1])
-        function = ir.Function(self.module, kind, f"micro{height}x{vectors}")
+        function = ir.Function(self.module, kind, f"micro{len(self._made)}")
         function.linkage = "internal"
         function.attributes.add("noinline")
         for argument in function.args[:3]:
@@ -81,13 +84,13 @@ class Micro:
                 phi.add_incoming(old, before)
             for line in range(0, count * self.asked, LINE) if count > 1 else ():
                 self._ask(b, b.gep(ahead, [b.add(b.mul(step, ir.Constant(I64, self.asked)), ir.Constant(I64, line))]))
-            left = b.gep(rows, [b.mul(step, ir.Constant(I64, self.rows))])
+            left = b.gep(rows, [b.mul(step, ir.Constant(I64, strides[1]))])
             right = b.gep(columns, [b.mul(step, ir.Constant(I64, self.width))])
             following: list[Any] = list(carried)
             for term in range(count):
-                places = (left, term * self.rows), (right, term * self.width)
+                places = (left, term * strides[1]), (right, term * self.width)
                 x, y = (b.gep(base, [ir.Constant(I64, k)]) for base, k in places)
-                following = self._add(b, x, y, following, vectors)
+                following = self._add(b, x, y, following, vectors, strides[0])
             next_step = b.add(step, ir.Constant(I64, count))
             step.add_incoming(next_step, loop)
             for phi, new in zip(carried, following, strict=True):
@@ -112,12 +115,12 @@ class Micro:
         b.ret_void()
         return function
 
-    def _add(self, b: ir.IRBuilder, left: Any, right: Any, sums: list[Any], vectors: int) -> list[Any]:
+    def _add(self, b: ir.IRBuilder, left: Any, right: Any, sums: list[Any], vectors: int, stride: int) -> list[Any]:
         """The accumulators after one more term."""
         factors = [self._load(b, right, v * self.lanes) for v in range(vectors)]
         following = []
         for r in range(len(sums) // vectors):
-            x = broadcast(b, b.load(b.gep(left, [ir.Constant(I64, r)])), self.lanes)
+            x = broadcast(b, b.load(b.gep(left, [ir.Constant(I64, r * stride)])), self.lanes)
             for v in range(vectors):
                 old = sums[r * vectors + v]
                 if self.fused:

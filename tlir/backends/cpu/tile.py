@@ -2,8 +2,9 @@
 
 The rows and columns of a contraction are cut into tiles of ``ROWS`` times ``width`` results that stay in registers
 while the loop over the terms runs in its order: every result is accumulated exactly as the kernel says, and only which
-results are worked on together is chosen here. Both factors are packed (``factor``), a stretch of the terms at a time;
-where there is more than one stretch, accumulators rest in memory in between. After its last term a tile goes through
+results are worked on together is chosen here. Both factors are packed (``factor``), a stretch of the terms at a time,
+but rows of an array that lie close together and are used as they are. Where there is more than one stretch,
+accumulators rest in memory in between. After its last term a tile goes through
 the kernel's epilogue.
 
 One side, the shorter one, is *shared*: packed as a whole, for all threads. The other one is cut into *units*: a unit is
@@ -48,6 +49,10 @@ SHARED_BYTES = 1 << 23
 RESULT_BYTES = 1 << 24
 """The packed shared side, and results that wait for their next stretch, at most."""
 
+IN_PLACE_BYTES = 1 << 11
+"""Between neighbouring rows that are read where they are, at most: the rows of a tile that are further apart would want
+the same places of the first-level cache."""
+
 LEAST_TERMS, LEAST_RESULTS = 4, 64
 ALIGNMENT = 64
 
@@ -88,6 +93,9 @@ class _Part:
     total: int
     stretch: int
 
+    in_place: tuple[int, int] | None = None
+    """The strides of rows that are not packed."""
+
     @property
     def steps(self) -> int:
         return -(-self.total // self.stretch)
@@ -111,6 +119,9 @@ class Tiles:
         self.micro.whole_turns = all(count % UNROLLED == 0 for count in counts)
         self.columns_shared = self.columns <= self.rows
         self._measure()
+        if self.columns_shared:
+            for part in self.parts:
+                part.in_place = self._in_place(part)
         self._shared = [self._pack_shared(number) for number in range(len(self.parts))]
         self._work = [self._multiply_units(number) for number in range(len(self.parts))]
 
@@ -137,6 +148,13 @@ class Tiles:
         for factor in (left, right):
             factor.whole_turns = stretch % factor.inner == 0
         return _Part(left, right, part.count, total, stretch)
+
+    def _in_place(self, part: _Part) -> tuple[int, int] | None:
+        """The strides of the rows if they are read as they are."""
+        strides = part.left.strides()
+        if strides is None or strides[1] != 1 or not 0 < strides[0] * self.size <= IN_PLACE_BYTES:
+            return None
+        return strides
 
     def _measure(self) -> None:
         """Sizes of what is worked on together, and of memory."""
@@ -277,16 +295,20 @@ class Tiles:
         with at.range(begin, end, 1) as unit:
             begin_at = b.mul(unit, integer(self.unit))
             end_at = at.least(b.add(begin_at, integer(self.unit)), integer(self.unit_extent))
-            with at.range(begin_at, end_at, self.unit_panel) as position:
-                to = b.gep(own, [self._unit_place(at, b.sub(position, begin_at))])
-                factor.pack(at, counters, position, end_at, term, term_to, to)
+            if part.in_place is None:
+                with at.range(begin_at, end_at, self.unit_panel) as position:
+                    to = b.gep(own, [self._unit_place(at, b.sub(position, begin_at))])
+                    factor.pack(at, counters, position, end_at, term, term_to, to)
             with (
                 at.range(first, self._block_end(at, first), self.panel) as other,
                 at.range(begin_at, end_at, self.unit_panel) as position,
             ):
                 panel = b.udiv(b.sub(other, first), integer(self.panel))
                 packed_shared = b.gep(shared, [b.mul(panel, integer(self.panel_size))])
-                packed_own = b.gep(own, [self._unit_place(at, b.sub(position, begin_at))])
+                if part.in_place is None:
+                    packed_own = b.gep(own, [self._unit_place(at, b.sub(position, begin_at))])
+                else:
+                    packed_own = factor.place(at, counters, position, term)
                 if self.several:
                     mine = b.udiv(b.sub(position, first_position), integer(self.unit_panel))
                     tile = b.add(b.mul(mine, integer(self.block // self.panel)), panel)
@@ -322,35 +344,37 @@ class Tiles:
         b, part = at.builder, self.parts[number]
         begins = b.icmp_unsigned("==", step, integer(0))
         if not self.c.adds:
-            self._call(at, row, column, [*places, terms, begins, I1(0), I1(0)])
+            self._call(at, part, row, column, [*places, terms, begins, I1(0), I1(0)])
             return
         left, right, results, ahead = places
         fresh = b.and_(begins, I1(int(number == 0)))
         with at.range(integer(0), terms, part.count) as block:
-            rows = b.gep(left, [b.mul(block, integer(ROWS))])
+            rows = b.gep(left, [b.mul(block, integer((part.in_place or self.micro.packed)[1]))])
             columns = b.gep(right, [b.mul(block, integer(self.width))])
             later = b.gep(ahead, [b.mul(block, integer(self.micro.asked))])
             one = b.and_(fresh, b.icmp_unsigned("==", block, integer(0)))
-            self._call(at, row, column, [rows, columns, results, later, integer(part.count), I1(1), I1(1), one])
+            arguments = [rows, columns, results, later, integer(part.count), I1(1), I1(1), one]
+            self._call(at, part, row, column, arguments)
 
-    def _call(self, at: Loops, row: Any, column: Any, arguments: list[Any]) -> None:
+    def _call(self, at: Loops, part: _Part, row: Any, column: Any, arguments: list[Any]) -> None:
         """The innermost loop for the tile's rows and columns that there are."""
         b = at.builder
         over, rest = self.rows % ROWS, self.columns % self.width
+        strides = part.in_place or self.micro.packed
 
         def of(height: int) -> None:
             if not 0 < rest <= self.width - self.lanes:
-                b.call(self.micro.function(height, VECTORS), arguments)
+                b.call(self.micro.function(height, VECTORS, strides), arguments)
                 return
             vectors = -(-rest // self.lanes)
             if self.columns < self.width:
-                b.call(self.micro.function(height, vectors), arguments)
+                b.call(self.micro.function(height, vectors, strides), arguments)
                 return
             with b.if_else(b.icmp_signed("<=", column, integer(self.columns - self.width))) as (then, otherwise):
                 with then:
-                    b.call(self.micro.function(height, VECTORS), arguments)
+                    b.call(self.micro.function(height, VECTORS, strides), arguments)
                 with otherwise:
-                    b.call(self.micro.function(height, vectors), arguments)
+                    b.call(self.micro.function(height, vectors, strides), arguments)
 
         if not over or self.rows < ROWS:
             of(over or ROWS)
