@@ -57,6 +57,42 @@ import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot, has_proxy_slot, make_fx
 from torch.utils import _pytree as pytree
 
+# Sections, in their order; the headings are lines that start with "# ----":
+#
+#   errors
+#   tensors as words
+#   the graph that is being written
+#   the rules: one per ATen operator
+#   rules: elementwise arithmetic
+#   rules: comparison, logic, bits
+#   rules: complex numbers
+#   rules: shapes
+#   rules: values that are made
+#   rules: reductions
+#   rules: contractions
+#   rules: normalisation and activation, with the formulas of torch's CPU kernels
+#   rules: reading and writing at computed places
+#   rules: convolutions and pooling
+#   rules: running totals and sorting
+#   rules: interpolation
+#   rules: factorizations, solvers and Fourier transforms
+#   rules: special functions
+#   rules: histograms and distances
+#   rules: counted places, segments, bags and normalisation with state
+#   rules: the loss of connectionist temporal classification
+#   rules: sampling at computed positions
+#   rules: the copying forms of views, and what computes nothing
+#   tracing
+#   the user's source
+#   from the FX graph to nodes
+#   dimensions without a fixed size
+#   export
+#   files
+#   what a command line names
+#   which operations a rule writes
+#   what becomes of every operator
+#   command line
+
 CAPTURE_VERSION = "1"
 EXTERNAL_BYTES = 1 << 20
 """Constants of more bytes than this are saved to a ``.safetensors`` file beside the artifact."""
@@ -543,7 +579,7 @@ def rule(*operators: str) -> Callable[[Rule], Rule]:
     return register
 
 
-# ---- rules: elementwise arithmetic
+# ---- rules: elementwise arithmetic ----------------------------------------------------------------------------------
 
 
 _UNARY = {
@@ -939,7 +975,7 @@ def _prim_convert(w: Writer, a: Any) -> Value:
 RULES["prims.convert_element_type.default"] = _prim_convert
 
 
-# ---- rules: comparison, logic, bits
+# ---- rules: comparison, logic, bits ---------------------------------------------------------------------------------
 
 
 @rule(*(f"{name}.{kind}" for name in ("eq", "ne", "lt", "le", "gt", "ge") for kind in ("Tensor", "Scalar")))
@@ -1036,7 +1072,7 @@ def _where(w: Writer, a: Any) -> Value:
     return w.select(w.operand(a.condition, "bool", shape), on_true, on_false)
 
 
-# ---- rules: complex numbers
+# ---- rules: complex numbers -----------------------------------------------------------------------------------------
 
 
 @rule("complex.default")
@@ -1090,7 +1126,7 @@ def _view_as_complex(w: Writer, a: Any) -> Value:
     return w.op("complex", *parts, dtype=_COMPLEX_OF[a.self.dtype])
 
 
-# ---- rules: shapes
+# ---- rules: shapes --------------------------------------------------------------------------------------------------
 
 
 @rule("view.default", "_unsafe_view.default", "reshape.default", "view_copy.default", "_reshape_alias.default")
@@ -1302,7 +1338,7 @@ def _diagonal_scatter(w: Writer, a: Any) -> Value:
     return w.transpose(w.reshape(flat, value.shape), [order.index(d) for d in range(rank)])
 
 
-# ---- rules: values that are made
+# ---- rules: values that are made ------------------------------------------------------------------------------------
 
 
 @rule("full.default", "full_like.default", "new_full.default", "scalar_tensor.default")
@@ -1388,7 +1424,7 @@ def _eye(w: Writer, a: Any) -> Value:
     return w.convert(w.compare("EQ", *indices), dtype)
 
 
-# ---- rules: reductions
+# ---- rules: reductions ----------------------------------------------------------------------------------------------
 
 
 @rule("sum.dim_IntList", "sum.default")
@@ -1550,7 +1586,7 @@ def _vector_norm(w: Writer, a: Any) -> Value:
     return w.convert(result, dtype)
 
 
-# ---- rules: contractions
+# ---- rules: contractions --------------------------------------------------------------------------------------------
 
 
 @rule("mm.default", "bmm.default", "mv.default", "dot.default")
@@ -1598,7 +1634,24 @@ def _addmm(w: Writer, a: Any) -> Value:
     return w.convert(w.op("add", product, bias), dtype)
 
 
-# ---- rules: normalisation and activation, with the formulas of torch's CPU kernels
+@rule("_trilinear.default")
+def _trilinear(w: Writer, a: Any) -> Value:
+    """The sum over ``sumdim`` of the products of three tensors, each with axes of size 1 put in."""
+    operands = []
+    for x, places in ((a.i1, a.expand1), (a.i2, a.expand2), (a.i3, a.expand3)):
+        shape = list(x.shape)
+        for place in sorted(places):
+            shape.insert(place, 1)
+        operands.append(w.reshape(x, shape))
+    shape = torch.broadcast_shapes(*(x.shape for x in operands))
+    dtype = w.out[0][1]
+    (x, y, z), _ = w.in_float32(dtype, operands, shape)
+    axes = normal_axes(a.sumdim, len(shape)) if a.sumdim else []
+    product = w.op("multiply", w.op("multiply", x, z), y)
+    return w.convert(w.reduce(product, "add", axes), dtype)
+
+
+# ---- rules: normalisation and activation, with the formulas of torch's CPU kernels ----------------------------------
 
 
 @rule("_softmax.default")
@@ -1821,7 +1874,7 @@ def _leaky_relu(w: Writer, a: Any) -> Value:
     return w.convert(w.select(w.compare("GT", x, w.full(0.0, x)), x, scaled), a.self.dtype)
 
 
-# ---- rules: reading and writing at computed places
+# ---- rules: reading and writing at computed places ------------------------------------------------------------------
 
 
 def _stacked(w: Writer, indices: Sequence[Value]) -> Value:
@@ -2292,7 +2345,7 @@ RULES["transformers.grouped_mm_fallback.default"] = _grouped_mm_fallback
 RULES["transformers.grouped_mm_fallback_backward.default"] = _grouped_mm_fallback_backward
 
 
-# ---- rules: convolutions and pooling
+# ---- rules: convolutions and pooling --------------------------------------------------------------------------------
 
 
 def _per_axis(given: Any, count: int, default: int = 0) -> list[int]:
@@ -2703,7 +2756,7 @@ for _count in (1, 2, 3):
         RULES[f"aten.{_prefix}adaptive_avg_pool{_count}d_backward.default"] = _adaptive_avg_pool_backward(_count)
 
 
-# ---- rules: running totals and sorting
+# ---- rules: running totals and sorting ------------------------------------------------------------------------------
 
 
 def _running(w: Writer, value: Value, axis: int, reducer: str, accumulator: str | None = None) -> Value:
@@ -2900,7 +2953,7 @@ def _mode(w: Writer, a: Any) -> list[Value | None]:
     return [w.reshape(x, shape) for x, (shape, _) in zip(found, w.out, strict=True)]
 
 
-# ---- rules: interpolation
+# ---- rules: interpolation -------------------------------------------------------------------------------------------
 
 
 def _resized(a: Any, sizes: Sequence[int], places: Sequence[int]) -> list[float]:
@@ -2984,6 +3037,38 @@ def _taps(kind: str, scale: float, size: int, count: int, align: bool, real: Any
     )
     indices = np.clip(low[:, None] + np.arange(-1, 3), 0, size - 1)
     return indices, np.stack([far, near, nearer, farther], 1)
+
+
+def _smoothed_taps(kind: str, scale: float, size: int, count: int, real: Any) -> tuple[Any, Any]:
+    """[count, taps] source indices and weights of an axis that is interpolated with antialiasing: a triangle or a
+    cubic (a = -1/2) stretched over ``scale`` elements, its weights divided by their sum.
+
+    native/cpu/UpSampleKernel.cpp, HelperInterpBase::_compute_indices_min_size_weights_aa.
+    """
+    width = {"linear": 2, "cubic": 4}[kind]
+    step, half, wide = real(scale), real(0.5), np.float64
+    stretched = scale >= 1
+    support = real(width * 0.5) * step if stretched else real(width * 0.5)
+    inverse = real(1) / step if stretched else real(1)
+    center = step * (np.arange(count).astype(real) + half)
+    low = np.maximum(((center - support).astype(wide) + 0.5).astype(np.int64), 0)
+    high = np.minimum(((center + support).astype(wide) + 0.5).astype(np.int64), size)
+    taps = max(1, int((high - low).max()))
+    index = low[:, None] + np.arange(taps)
+    # What has a literal 0.5 in it is computed in double.
+    x = np.abs((((index.astype(real) - center[:, None]).astype(wide) + 0.5) * wide(inverse)).astype(real))
+    if kind == "linear":
+        weights = np.where(x < 1, real(1) - x, real(0))
+    else:
+        a = real(-0.5)
+        near, far = _cubic(a, x, True)
+        weights = np.where(x < 1, near, np.where(x < 2, far, real(0)))
+    weights = np.where(index < high[:, None], weights, real(0)).astype(real)
+    total = np.zeros(count, dtype=real)
+    for k in range(taps):
+        total = total + weights[:, k]
+    weights = weights / np.where(total == 0, real(1), total)[:, None]
+    return np.minimum(index, np.maximum(high[:, None] - 1, 0)), weights.astype(real)
 
 
 def _weighted_sum(w: Writer, parts: Sequence[tuple[Value, Value]], fused: bool = True) -> Value:
@@ -3119,7 +3204,12 @@ for _name, _kind, _rank in [
         RULES[f"aten.{_name}.{_overload}"] = _upsample(_kind, _rank)
 
 
-# ---- rules: factorizations, solvers and Fourier transforms
+for _name, _kind in [("_upsample_bilinear2d_aa", "smooth linear"), ("_upsample_bicubic2d_aa", "smooth cubic")]:
+    for _overload in ("default", "vec"):
+        RULES[f"aten.{_name}.{_overload}"] = _upsample(_kind, 2)
+
+
+# ---- rules: factorizations, solvers and Fourier transforms ----------------------------------------------------------
 
 
 def _turned(w: Writer, value: Value, conjugate: bool = True) -> Value:
@@ -3684,24 +3774,7 @@ def _fft_c2r(w: Writer, a: Any) -> Value:
     return w.op("multiply", result, w.full(factor, result))
 
 
-@rule("_trilinear.default")
-def _trilinear(w: Writer, a: Any) -> Value:
-    """The sum over ``sumdim`` of the products of three tensors, each with axes of size 1 put in."""
-    operands = []
-    for x, places in ((a.i1, a.expand1), (a.i2, a.expand2), (a.i3, a.expand3)):
-        shape = list(x.shape)
-        for place in sorted(places):
-            shape.insert(place, 1)
-        operands.append(w.reshape(x, shape))
-    shape = torch.broadcast_shapes(*(x.shape for x in operands))
-    dtype = w.out[0][1]
-    (x, y, z), _ = w.in_float32(dtype, operands, shape)
-    axes = normal_axes(a.sumdim, len(shape)) if a.sumdim else []
-    product = w.op("multiply", w.op("multiply", x, z), y)
-    return w.convert(w.reduce(product, "add", axes), dtype)
-
-
-# ---- rules: special functions
+# ---- rules: special functions ---------------------------------------------------------------------------------------
 
 _SPECIAL = {
     "special_i0e": "bessel_i0e",
@@ -4295,7 +4368,7 @@ def _gcd(w: Writer, a: Any) -> Value:
     return w.select(none, zero, multiple if multiple.kind == "uint" else w.op("abs", multiple))
 
 
-# ---- rules: histograms and distances
+# ---- rules: histograms and distances --------------------------------------------------------------------------------
 
 
 def _counted(
@@ -4538,6 +4611,9 @@ def _dist(w: Writer, a: Any) -> Value:
     return _vector_norm(w, arguments)
 
 
+# ---- rules: counted places, segments, bags and normalisation with state ---------------------------------------------
+
+
 @rule("hash_tensor.default")
 def _hash(w: Writer, a: Any) -> Value:
     """The exclusive or of the elements' bits in the 64-bit type of their kind."""
@@ -4734,7 +4810,7 @@ RULES["aten.fractional_max_pool2d.default"] = _fractional_max_pool(2)
 RULES["aten.fractional_max_pool3d.default"] = _fractional_max_pool(3)
 
 
-# ---- rules: the loss of connectionist temporal classification
+# ---- rules: the loss of connectionist temporal classification -------------------------------------------------------
 
 
 class _Alignments:
@@ -4910,7 +4986,7 @@ def _ctc_loss_backward(w: Writer, a: Any) -> Value:
     return w.reshape(w.transpose(result, [1, 0, 2]), w.out[0][0])
 
 
-# ---- rules: sampling at computed positions
+# ---- rules: sampling at computed positions --------------------------------------------------------------------------
 
 
 def _unnormalised(w: Writer, coordinate: Value, size: int, align: bool) -> Value:
@@ -5048,41 +5124,7 @@ RULES["aten.grid_sampler_2d.default"] = _grid_sampler(2)
 RULES["aten.grid_sampler_3d.default"] = _grid_sampler(3)
 
 
-def _smoothed_taps(kind: str, scale: float, size: int, count: int, real: Any) -> tuple[Any, Any]:
-    """[count, taps] source indices and weights of an axis that is interpolated with antialiasing: a triangle or a
-    cubic (a = -1/2) stretched over ``scale`` elements, its weights divided by their sum.
-
-    native/cpu/UpSampleKernel.cpp, HelperInterpBase::_compute_indices_min_size_weights_aa.
-    """
-    width = {"linear": 2, "cubic": 4}[kind]
-    step, half, wide = real(scale), real(0.5), np.float64
-    stretched = scale >= 1
-    support = real(width * 0.5) * step if stretched else real(width * 0.5)
-    inverse = real(1) / step if stretched else real(1)
-    center = step * (np.arange(count).astype(real) + half)
-    low = np.maximum(((center - support).astype(wide) + 0.5).astype(np.int64), 0)
-    high = np.minimum(((center + support).astype(wide) + 0.5).astype(np.int64), size)
-    taps = max(1, int((high - low).max()))
-    index = low[:, None] + np.arange(taps)
-    # What has a literal 0.5 in it is computed in double.
-    x = np.abs((((index.astype(real) - center[:, None]).astype(wide) + 0.5) * wide(inverse)).astype(real))
-    if kind == "linear":
-        weights = np.where(x < 1, real(1) - x, real(0))
-    else:
-        a = real(-0.5)
-        near, far = _cubic(a, x, True)
-        weights = np.where(x < 1, near, np.where(x < 2, far, real(0)))
-    weights = np.where(index < high[:, None], weights, real(0)).astype(real)
-    total = np.zeros(count, dtype=real)
-    for k in range(taps):
-        total = total + weights[:, k]
-    weights = weights / np.where(total == 0, real(1), total)[:, None]
-    return np.minimum(index, np.maximum(high[:, None] - 1, 0)), weights.astype(real)
-
-
-for _name, _kind in [("_upsample_bilinear2d_aa", "smooth linear"), ("_upsample_bicubic2d_aa", "smooth cubic")]:
-    for _overload in ("default", "vec"):
-        RULES[f"aten.{_name}.{_overload}"] = _upsample(_kind, 2)
+# ---- rules: the copying forms of views, and what computes nothing ---------------------------------------------------
 
 
 def _copied(name: str) -> None:
@@ -6997,7 +7039,7 @@ def _write(artifact: dict[str, Any], path: str | os.PathLike[str], record: _Reco
     _replace(target, dumps(document).encode("utf-8"))
 
 
-# ---- command line ---------------------------------------------------------------------------------------------------
+# ---- what a command line names --------------------------------------------------------------------------------------
 
 
 def _load(spec: str) -> Any:
@@ -7340,7 +7382,7 @@ def _list_operations(as_json: bool) -> str:
     return "\n".join(map(_listed, entries))
 
 
-# ---- the command line ------------------------------------------------------------------------------------------------
+# ---- command line ---------------------------------------------------------------------------------------------------
 
 
 def _parser() -> argparse.ArgumentParser:
