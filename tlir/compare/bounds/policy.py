@@ -17,9 +17,14 @@ from typing import Any
 from tlir.errors import ArtifactError, UsageError
 from tlir.floatlib.format import FORMATS, Format
 from tlir.ir.graph import Producer
+from tlir.ir.ops import OPERATIONS
 
 TABLE = Path(__file__).with_name("accuracy.toml")
 """The accuracy of the frontends' elementary functions, which can be edited or replaced."""
+
+FORMATS_OF_ENTRIES = ("float32", "float64", "float16", "bfloat16")
+SECTION = frozenset({"name", "frontend", "versions", "flushes_subnormals", "default", *FORMATS_OF_ENTRIES})
+"""What a section of the table holds."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +215,7 @@ def _section(table: list[dict[str, Any]], frontend: str, version: str) -> dict[s
 
 def _accuracy(section: Mapping[str, Any]) -> Accuracy:
     ulps = {}
-    for dtype in ("float32", "float64", "float16", "bfloat16"):
+    for dtype in FORMATS_OF_ENTRIES:
         # narrow formats have entries only where a function is not computed in float32 and rounded once
         entries = section.get(dtype, {}) if dtype.endswith("16") else section[dtype]
         for function, entry in entries.items():
@@ -230,8 +235,9 @@ def _read(path: Path) -> list[dict[str, Any]]:
                 _require(name, section[name], kind)
             for version in section["versions"]:
                 _require("versions", version, str)
-            for dtype in ("float32", "float64", "float16", "bfloat16"):
+            for dtype in FORMATS_OF_ENTRIES:
                 _require(dtype, section.get(dtype, {}), dict)
+            _require_entries(section)
             accuracy = _accuracy(section)
             for number in (accuracy.default, *(part for pair in accuracy.ulps.values() for part in pair)):
                 if not 0 <= number < inf:
@@ -245,6 +251,21 @@ def _read(path: Path) -> list[dict[str, Any]]:
         raise ArtifactError("TL0701", f"the accuracy table {path} cannot be read: {reason}") from error
     sections: list[dict[str, Any]] = document["table"]
     return sections
+
+
+def _require_entries(section: Mapping[str, Any]) -> None:
+    """Every field, function and entry of a section means something, so that a misspelt one is not ignored."""
+    for name, value in section.items():
+        if name not in SECTION and isinstance(value, dict):
+            raise ValueError(f"a section has no table {name!r}, only " + ", ".join(FORMATS_OF_ENTRIES))
+        if name not in SECTION:
+            raise ValueError(f"a section has no field {name!r}")
+    for dtype in FORMATS_OF_ENTRIES:
+        for function, entry in section.get(dtype, {}).items():
+            if function not in OPERATIONS:
+                raise ValueError(f"there is no function {function!r}")
+            if isinstance(entry, bool) or (isinstance(entry, list) and len(entry) > 2):
+                raise ValueError(f"{function} is {entry!r}, neither a number nor [ulps, floor]")
 
 
 def _require(name: str, value: object, kind: type) -> None:
