@@ -3253,10 +3253,6 @@ def _main_diagonal(w: Writer, value: Value) -> Value:
     return result
 
 
-def _shape_of_part(value: Value, rows: int, columns: int) -> list[int]:
-    return [*value.shape[:-2], rows, columns]
-
-
 def _padded_columns(w: Writer, value: Value, columns: int) -> Value:
     """The first columns of each matrix, with columns of zeros behind where there are not so many."""
     value = w.slice(value, value.rank - 1, 0, min(columns, value.shape[-1]))
