@@ -3177,10 +3177,10 @@ def _upsample(kind: str, count: int) -> Rule:
             return w.convert(_axis_by_axis(w, value, lead, taps, kind.startswith("smooth")), dtype)
         channels = source.shape[1]
         whole = channels - channels % (32 * 8 // bits_of(dtype))  # in vectors of 32 bytes; the rest one by one
-        parts = [(0, whole, True), (whole, channels, False)]
+        parts = [(0, whole, True, dtype in REDUCED), (whole, channels, False, dtype == "float16")]
         results = [
-            _all_axes_at_once(w, w.slice(value, 1, start, limit), taps, backward, dtype in REDUCED)
-            for start, limit, backward in parts
+            _all_axes_at_once(w, w.slice(value, 1, start, limit), taps, backward, reduced)
+            for start, limit, backward, reduced in parts
             if start < limit
         ]
         return w.convert(w.concatenate(results, 1), dtype)
