@@ -153,7 +153,19 @@ def test_a_kernel_that_takes_hours_can_be_interrupted(tmp_path: Path) -> None:
     write(IrGraph(body), tmp_path / "sum.json")
     command = [sys.executable, "-m", "tlir.cli", "run", "sum.json", "--input", "input0=1"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def as_in_a_terminal() -> None:
+        """A shell starts what runs in its background with interrupts ignored, and the tests may run there."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        preexec_fn=as_in_a_terminal,
+    )
     try:
         # its code is kept before it runs
         while process.poll() is None and not list(tmp_path.rglob("*.o")):

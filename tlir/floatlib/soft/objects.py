@@ -126,11 +126,9 @@ _NOTHING = ctypes.c_char * 0
 def address(array: NDArray[Any]) -> int:
     """Where a contiguous array starts; by its buffer if it can be written, which takes a third of the time."""
     try:
-        if array.flags.writeable:
-            return ctypes.addressof(_NOTHING.from_buffer(array.data))
-    except (TypeError, ValueError):  # one of broadcast_arrays says it can and cannot; those of ml_dtypes have no buffer
+        return ctypes.addressof(_NOTHING.from_buffer(array.data))
+    except (TypeError, ValueError):  # those of ml_dtypes have no buffer
         return int(array.ctypes.data)
-    return int(array.ctypes.data)
 
 
 @lru_cache(maxsize=1)
