@@ -6,9 +6,10 @@ Every workload is written once per peer. tlir runs what ``capture/jax_capture.py
 order that is written there; the rows "fma" and "blocked" run the same graph after ``tlir reorder``. Medians of
 ``--repeat`` samples, each long enough to be measured, the peers taking turns; a ratio is the peer's time over tlir's,
 so that 1 is as fast and 2 twice as fast. Set the number of threads here, not in the environment: the peers read it when
-they are imported. A pause and a call that is not counted go before every sample, because the threads of the peer before
-go on spinning for some milliseconds. The column "C" has loops in C in the written order, on one thread, which write to
-memory that is there (``graphs_peers.c``). Unset OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE for the comparison with NumPy.
+they are imported. With two threads a pause goes before every sample, because the threads of the peer before go on
+spinning for a while (0.1 s of OpenBLAS); calls that are not counted follow for 20 ms. The column "C" has loops in C in
+the written order, on one thread, which write to memory that is there (``graphs_peers.c``). Unset OPENBLAS_CORETYPE and
+OPENBLAS_L2_SIZE for the comparison with NumPy.
 """
 
 from __future__ import annotations
@@ -291,8 +292,10 @@ def measured(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(OPTIONS.repeat):
         for name, call in calls.items():
-            time.sleep(0.06)  # OpenBLAS spins for 2^26 cycles
-            call()
+            time.sleep(0.2 if OPTIONS.threads > 1 else 0)
+            until = time.perf_counter() + 0.02
+            while time.perf_counter() < until:
+                call()
             start = time.perf_counter()
             for _ in range(counts[name]):
                 call()
