@@ -124,6 +124,16 @@ def recurrence() -> Workload:
     return Workload(name, arguments, jax_function, torch_function, torch_function, compiled=compiled)
 
 
+def numpy_gelu(x: Any) -> Any:
+    inner = np.float32(0.7978845608) * (x + np.float32(0.044715) * x**3)
+    return x * (np.float32(0.5) * (np.float32(1) + np.tanh(inner)))
+
+
+def numpy_softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def gelu() -> Workload:
     def jax_function(x: Any) -> Any:
         return jax.nn.gelu(x, approximate=True)
@@ -131,24 +141,16 @@ def gelu() -> Workload:
     def torch_function(x: Any) -> Any:
         return torch.nn.functional.gelu(x, approximate="tanh")
 
-    def numpy_function(x: Any) -> Any:
-        inner = np.float32(0.7978845608) * (x + np.float32(0.044715) * x**3)
-        return x * (np.float32(0.5) * (np.float32(1) + np.tanh(inner)))
-
-    return Workload("tanh-gelu, 1e7", [normal(10_000_000 // SCALE)], jax_function, torch_function, numpy_function)
+    return Workload("tanh-gelu, 1e7", [normal(10_000_000 // SCALE)], jax_function, torch_function, numpy_gelu)
 
 
 def softmax() -> Workload:
-    def numpy_function(x: Any) -> Any:
-        e = np.exp(x - x.max(axis=-1, keepdims=True))
-        return e / e.sum(axis=-1, keepdims=True)
-
     return Workload(
         "softmax 4096 x 1024",
         [normal(4096, 1024)],
         lambda x: jax.nn.softmax(x, axis=-1),
         lambda x: torch.softmax(x, -1),
-        numpy_function,
+        numpy_softmax,
     )
 
 
@@ -206,14 +208,6 @@ def transformer() -> Workload:
             return x + gelu(norm(x) @ w1) @ w2
 
         return function
-
-    def numpy_softmax(x: Any) -> Any:
-        e = np.exp(x - x.max(axis=-1, keepdims=True))
-        return e / e.sum(axis=-1, keepdims=True)
-
-    def numpy_gelu(x: Any) -> Any:
-        inner = np.float32(0.7978845608) * (x + np.float32(0.044715) * x**3)
-        return x * (np.float32(0.5) * (np.float32(1) + np.tanh(inner)))
 
     shapes = ((4, 128, 512), (512, 512), (512, 512), (512, 512), (512, 512), (512, 2048), (2048, 512))
     return Workload(

@@ -179,12 +179,7 @@ def locate(
         )
     freedoms = resolve(policy, graph.producer, table)
     body = graph.body
-    reference: dict[Ref, Tensor] = {}
-
-    def keep(node: Node, results: tuple[Tensor, ...]) -> None:
-        reference.update((Ref(node.id, k), tensor) for k, tensor in enumerate(results))
-
-    evaluate(body, recorded.inputs, observe=keep)
+    reference = _reference_values(body, recorded.inputs)
     frontend = _filled(body, recorded, values, reference)
     nodes, ledger, missing = [], Ledger(), []
     permitted, written = _Enclosed(body, freedoms), _Enclosed(body, freedoms.in_written_order())
@@ -252,15 +247,21 @@ class _Enclosed:
         return found
 
 
+def _reference_values(body: Body, inputs: Sequence[Tensor]) -> dict[Ref, Tensor]:
+    """What the reference computes for every node from the arguments."""
+    values: dict[Ref, Tensor] = {}
+
+    def keep(node: Node, results: tuple[Tensor, ...]) -> None:
+        values.update((Ref(node.id, k), tensor) for k, tensor in enumerate(results))
+
+    evaluate(body, inputs, observe=keep)
+    return values
+
+
 def frontend_values(graph: Graph, sample: int = 0) -> dict[Ref, Tensor]:
     """The frontend's value of everything in a sample that has a trace: recorded, or what recorded operands give."""
     recorded = graph.samples[sample]
-    reference: dict[Ref, Tensor] = {}
-
-    def keep(node: Node, results: tuple[Tensor, ...]) -> None:
-        reference.update((Ref(node.id, k), tensor) for k, tensor in enumerate(results))
-
-    evaluate(graph.body, recorded.inputs, observe=keep)
+    reference = _reference_values(graph.body, recorded.inputs)
     return _filled(graph.body, recorded, dict(recorded.trace or {}), reference)
 
 

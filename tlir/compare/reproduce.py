@@ -41,6 +41,7 @@ from tlir.ir.ops import OPERATIONS, Accumulate
 from tlir.ir.tensor import Tensor, Words, words_shape
 from tlir.ir.types import NAMED, DType, TensorType
 from tlir.passes.render.values import accumulate_text
+from tlir.passes.reorder import accumulates
 
 FLOAT32 = NAMED["float32"]
 
@@ -87,12 +88,7 @@ def described(node: Node) -> str:
     """How a node accumulates as it is written; its operation where it does not."""
     if node.op == "reduce" and node.attrs["reducer"] not in ("add", "multiply"):
         return node.op
-    return accumulate_text(node.attrs.get("accumulate") or Accumulate()) if _accumulates(node) else node.op
-
-
-def _accumulates(node: Node) -> bool:
-    operation = OPERATIONS.get(node.op)
-    return operation is not None and "accumulate" in operation.attributes
+    return accumulate_text(node.attrs.get("accumulate") or Accumulate()) if accumulates(node) else node.op
 
 
 # ---- what may be tried ----------------------------------------------------------------------------------------------
@@ -121,7 +117,7 @@ def _choices(body: Body, node: Node, frontend: str) -> list[Choice]:
     elif node.op == "dot_general":
         narrow = body.operand_types(node)[0].dtype.bits <= 16
         found = [Choice(order, dtype) for dtype in _accumulators(node) for order in products(frontend, narrow)]
-    elif _accumulates(node) and node.attrs.get("reducer", "add") in ("add", "multiply"):
+    elif accumulates(node) and node.attrs.get("reducer", "add") in ("add", "multiply"):
         fused = (True, False) if node.op == "convolution" else (False,)
         orders = [DeclaredProduct(*order, fma) for fma in fused for order in _declared()]
         found = [Choice(order, dtype) for dtype in _accumulators(node) for order in orders if _allowed(order)]

@@ -7,7 +7,6 @@ the same size. Contents are not cleared.
 
 from __future__ import annotations
 
-import ctypes
 from collections import deque
 from math import prod
 from sys import getrefcount
@@ -16,9 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlir.floatlib.soft.objects import address
-
-_from_buffer = (ctypes.c_char * 0).from_buffer
+from tlir.floatlib.soft.objects import address, writable_address
 
 LEAST = 1 << 18
 """Bytes from which an array comes from here."""
@@ -30,11 +27,6 @@ AT_HAND, AT_HAND_BYTES = 2, 1 << 20
 """Blocks of a size that are at hand, and the bytes of an array that comes from one, at most."""
 
 ALIGNMENT = 64
-
-
-def writable_address(array: NDArray[Any]) -> int:
-    """Where a contiguous array starts that can be written; TypeError, ValueError or BufferError for another one."""
-    return ctypes.addressof(_from_buffer(array))  # type: ignore[arg-type]
 
 
 class _Block:

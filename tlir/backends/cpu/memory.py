@@ -169,7 +169,7 @@ class Addresses:
         together = b.load(pointer, align=element_bytes(element))
         undefined = ir.Constant(together.type, ir.Undefined)
         masks = [[k + limbs * lane for lane in range(lanes)] for k in range(limbs)]
-        return [b.shuffle_vector(together, undefined, _mask(mask)) for mask in masks]
+        return [b.shuffle_vector(together, undefined, shuffle_mask(mask)) for mask in masks]
 
     def _load_limb(self, start: Any, offset: Offset, limbs: int, limb: int, mask: Any, rest: Any) -> Any:
         b, lanes, element = self.builder, self.lanes.lanes, start.type.pointee
@@ -190,7 +190,7 @@ class Addresses:
     def _reversed(self, words: Any) -> Any:
         lanes = self.lanes.lanes
         undefined = ir.Constant(words.type, ir.Undefined)
-        return self.builder.shuffle_vector(words, undefined, _mask(list(reversed(range(lanes)))))
+        return self.builder.shuffle_vector(words, undefined, shuffle_mask(list(reversed(range(lanes)))))
 
     def store(self, start: Any, dtype: DType, offset: Offset, item: Item, mask: Any = None) -> None:
         """Writes the lanes of an item (of one lane: the element itself) where the mask holds."""
@@ -238,11 +238,12 @@ class Addresses:
             if len(joined) % 2:
                 joined.append(ir.Constant(joined[0].type, ir.Undefined))
             size = joined[0].type.count
-            both = _mask(list(range(2 * size)))
+            both = shuffle_mask(list(range(2 * size)))
             joined = [b.shuffle_vector(joined[k], joined[k + 1], both) for k in range(0, len(joined), 2)]
         order = [lane + lanes * limb for lane in range(lanes) for limb in range(parts)]
-        return b.shuffle_vector(joined[0], ir.Constant(joined[0].type, ir.Undefined), _mask(order))
+        return b.shuffle_vector(joined[0], ir.Constant(joined[0].type, ir.Undefined), shuffle_mask(order))
 
 
-def _mask(order: list[int]) -> Any:
+def shuffle_mask(order: list[int]) -> Any:
+    """The operand of shuffle_vector that says which element of its two vectors, counted through, stands where."""
     return ir.Constant(ir.VectorType(I32, len(order)), [ir.Constant(I32, k) for k in order])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tlir.ir.ops import OPERATIONS
+from tlir.kernel.cutting import reads_outputs
 from tlir.kernel.index import FromValue, Index, Quotient, Remainder, Variable
 from tlir.kernel.ir import Apply, Kernel, Literal, Load, Loop, Store
 from tlir.kernel.joining import indices, join_variables
@@ -78,7 +79,7 @@ def lanes_along(kernel: Kernel, lane: Variable) -> int:
     if waits and max(widths) <= 64 and lane.extent >= 4 * lanes and not _strided(kernel, lane):
         lanes *= _side_by_side(kernel) if lane.extent >= 64 * lanes else 4
     lanes = min(lanes, MAX_LANES)
-    if _reads_outputs(kernel):
+    if reads_outputs(kernel):
         # every iteration may run only once, so blocks must not overlap
         while lane.extent % lanes:
             lanes //= 2
@@ -112,7 +113,3 @@ def _strided(kernel: Kernel, lane: Variable) -> bool:
 def crosses_memory(nest: Nest) -> bool:
     """Whether lanes are not along memory, or there are none."""
     return nest.lane is None or _strided(nest.kernel, nest.lane)
-
-
-def _reads_outputs(kernel: Kernel) -> bool:
-    return any(isinstance(s, Load) and s.buffer.role == "output" for s in kernel.body.walk())

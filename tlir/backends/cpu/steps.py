@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tlir.backends.cpu.arena import Source, writable_address
+from tlir.backends.cpu.arena import Source
 from tlir.backends.cpu.compiled import Compiled, address
 from tlir.backends.cpu.settle import passed_on
 from tlir.backends.cpu.threads import scratch_address
+from tlir.floatlib.soft.objects import writable_address
 from tlir.ir.graph import Ref
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Program

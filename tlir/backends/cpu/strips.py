@@ -12,8 +12,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import BYTE, I32, I64, prefetch
-from tlir.backends.cpu.memory import Addresses
+from tlir.backends.cpu.lanes import BYTE, I64, prefetch
+from tlir.backends.cpu.memory import Addresses, shuffle_mask
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import word_type
 from tlir.kernel.index import Index, Variable
@@ -186,11 +186,7 @@ def turned(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
         for i in range(count):
             if not i & distance:
                 x, y = rows[i], rows[i + distance]
-                rows[i] = builder.shuffle_vector(x, y, _mask(kept))
-                rows[i + distance] = builder.shuffle_vector(x, y, _mask(moved))
+                rows[i] = builder.shuffle_vector(x, y, shuffle_mask(kept))
+                rows[i + distance] = builder.shuffle_vector(x, y, shuffle_mask(moved))
         distance //= 2
     return rows
-
-
-def _mask(order: list[int]) -> Any:
-    return ir.Constant(ir.VectorType(I32, len(order)), [ir.Constant(I32, k) for k in order])

@@ -18,6 +18,7 @@ from tlir.backends.cuda.builder import Builder, Text, type_name
 from tlir.backends.cuda.emitter import CudaEmitter, counted, emitter_of
 from tlir.backends.cuda.function import SHARED_BYTES, Source, assembled, pointers
 from tlir.backends.cuda.splitting import regrouped
+from tlir.kernel.cutting import reads_outputs
 from tlir.kernel.index import FromValue, Quotient, Remainder, Variable
 from tlir.kernel.ir import Block, Branch, Kernel, Load, Loop, Store, Value, inner_blocks
 
@@ -46,14 +47,10 @@ def fits(kernel: Kernel) -> bool:
     if not kernel.space or any(b.role == "local" for b in kernel.buffers):
         return False
     inside = [s for statement in kernel.body.statements for block in inner_blocks(statement) for s in block.walk()]
-    if any(isinstance(s, Store | Branch) for s in inside) or _reads_results(kernel):
+    if any(isinstance(s, Store | Branch) for s in inside) or reads_outputs(kernel):
         return False
     loops = [s for s in kernel.body.walk() if isinstance(s, Loop)]
     return any(turnable(loop.body, loop.variable) for loop in loops) and shared_bytes(kernel) <= SHARED_BYTES
-
-
-def _reads_results(kernel: Kernel) -> bool:
-    return any(isinstance(s, Load) and s.buffer.role == "output" for s in kernel.body.walk())
 
 
 def _offsets(loop: Loop) -> list[Any]:

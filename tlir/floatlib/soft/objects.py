@@ -120,14 +120,19 @@ def keep(key: str, data: bytes) -> None:
         _write(place / f"{key}.o", data)
 
 
-_NOTHING = ctypes.c_char * 0
+_from_buffer = (ctypes.c_char * 0).from_buffer
+
+
+def writable_address(array: NDArray[Any]) -> int:
+    """Where a contiguous array starts that can be written; TypeError, ValueError or BufferError for another one."""
+    return ctypes.addressof(_from_buffer(array))  # type: ignore[arg-type]
 
 
 def address(array: NDArray[Any]) -> int:
     """Where a contiguous array starts; by its buffer if it can be written, which takes a third of the time."""
     try:
-        return ctypes.addressof(_NOTHING.from_buffer(array.data))
-    except (TypeError, ValueError):  # those of ml_dtypes have no buffer
+        return writable_address(array)
+    except (TypeError, ValueError, BufferError):  # those of ml_dtypes have no buffer
         return int(array.ctypes.data)
 
 
