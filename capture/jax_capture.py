@@ -43,6 +43,7 @@ import os
 import pkgutil
 import re
 import secrets
+import signal
 import sys
 import tempfile
 import traceback
@@ -4449,5 +4450,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _command_line() -> int:
+    """``main``; a signal that ends it leaves no temporary file, and an interruption is one line."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        return main()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+
+
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(_command_line())

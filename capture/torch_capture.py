@@ -40,6 +40,7 @@ import json
 import logging
 import math
 import os
+import signal
 import struct
 import sys
 import tempfile
@@ -6959,15 +6960,18 @@ class _TensorFile:
             self._hashed += count
 
     def finish(self) -> dict[str, Any]:
-        """Give the file its name; its size and SHA-256 as the artifact says them."""
+        """The size and SHA-256 of the complete file as the artifact says them."""
         if self._whole != self._size:
             raise ValueError(f"{self._size - self._whole} bytes of {self._path} were not written")
         self._hasher.shutdown()
         self._follow()
         self._file.close()
         self._again.close()
-        _publish(self._temporary, self._path)
         return {"sha256": self._digest.hexdigest(), "size": self._size}
+
+    def appear(self) -> None:
+        """Give the finished file its name."""
+        _publish(self._temporary, self._path)
 
 
 def _publish(temporary: str, path: str) -> None:
@@ -6983,8 +6987,9 @@ def _is_special(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def _replace(path: str, data: bytes) -> None:
-    """Write a whole file, or leave what was there. A pipe or a device is written directly."""
+def _replace(path: str, data: bytes, beside: _TensorFile | None = None) -> None:
+    """Write a whole file, or leave what was there, and just before it appears let the one ``beside`` it appear. A pipe
+    or a device is written directly."""
     if _is_special(path):
         with open(path, "wb") as file:
             file.write(data)
@@ -6993,6 +6998,8 @@ def _replace(path: str, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+        if beside is not None:
+            beside.appear()
         _publish(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -7028,11 +7035,12 @@ def _write(artifact: dict[str, Any], path: str | os.PathLike[str], record: _Reco
                     container[key] = tensor_json(value)
 
             record(document["samples"][0], put)
-            described = tensors.finish()
-        document = {**document, "external": {**artifact.get("external", {}), file: described}, "version": 3}
+            external = {**artifact.get("external", {}), file: tensors.finish()}
+            document = {**document, "external": external, "version": 3}
+            _replace(target, dumps(document).encode("utf-8"), tensors)
     else:
         record(document["samples"][0], _keep)
-    _replace(target, dumps(document).encode("utf-8"))
+        _replace(target, dumps(document).encode("utf-8"))
 
 
 # ---- what a command line names --------------------------------------------------------------------------------------
@@ -7456,5 +7464,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _command_line() -> int:
+    """``main``; a signal that ends it leaves no temporary file, and an interruption is one line."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        return main()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_command_line())

@@ -28,6 +28,7 @@ def main() -> NoReturn:
     """The console script ``tlir``: runs the command line and exits with its code."""
     import io
     import os
+    import signal
     import sys
 
     from tlir.cli.group import tlir
@@ -40,4 +41,6 @@ def main() -> NoReturn:
         # a name in an artifact may hold characters that the terminal's encoding does not have
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    # ended by another process, it still takes its temporary files away
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     tlir.main(prog_name="tlir")
