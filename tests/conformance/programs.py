@@ -16,7 +16,7 @@ from lower_graphs import STEPS, TABLE, Builder, random_tensor
 
 from tlir.floatlib.format import Format
 from tlir.ir.graph import Body, Node, Ref
-from tlir.ir.ops import OPERATIONS, elementary
+from tlir.ir.ops import OPERATIONS, elementary, special
 from tlir.ir.ops.base import Call, Violation
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import BOOL, NAMED, DType, TensorType, complex_of
@@ -31,7 +31,7 @@ DTYPES: list[DType] = [
 ]
 """Every named dtype, and formats that an artifact declares itself."""
 
-FUNCTIONS = {operation.name for operation in elementary.OPERATIONS}
+FUNCTIONS = {operation.name for family in (elementary, special) for operation in family.OPERATIONS}
 FUNCTION_DTYPES = ("float32", "float64", "bfloat16")
 """The formats in which elementary functions are tried; the others' code is bfloat16's, with other bounds."""
 

@@ -7,10 +7,24 @@ from typing import Any
 
 import gmpy2
 import numpy as np
+import scipy.special
 from floatlib_mpfr import unbounded
 
 from tlir.floatlib.format import Format
 from tlir.floatlib.words import word_dtype
+
+
+def _erf_inv(x: Any) -> Any:
+    """By Newton's method from SciPy's value in the complementary function, which is exact at 1 - |x|."""
+    t = 1 - abs(x)
+    if t <= 0:
+        return gmpy2.inf() * (1 if x > 0 else -1) if t == 0 else gmpy2.nan()
+    y = gmpy2.mpfr(scipy.special.erfinv(float(abs(x))) if t > 0.1 else scipy.special.erfcinv(float(t)))
+    for _ in range(5):
+        rest = gmpy2.erf(y) - abs(x) if t > 0.1 else t - gmpy2.erfc(y)
+        y -= rest * gmpy2.sqrt(gmpy2.const_pi()) / 2 * gmpy2.exp(y * y)
+    return y if x >= 0 else -y
+
 
 MPFR: dict[str, Callable[..., Any]] = {
     "exponential": gmpy2.exp,
@@ -35,6 +49,7 @@ MPFR: dict[str, Callable[..., Any]] = {
     "atan": gmpy2.atan,
     "erf": gmpy2.erf,
     "erfc": gmpy2.erfc,
+    "erf_inv": _erf_inv,
     "rsqrt": gmpy2.rec_sqrt,
     "cbrt": gmpy2.cbrt,
     "atan2": gmpy2.atan2,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tlir.ir.graph import Node
-from tlir.ir.ops import arithmetic, complex_numbers, elementary, logic
+from tlir.ir.ops import arithmetic, complex_numbers, elementary, logic, special
 from tlir.ir.types import DType
 from tlir.kernel.ir import Value
 from tlir.passes.lower.emitter import Compute, Emitter, Frame, Refused
@@ -16,7 +16,9 @@ from tlir.passes.lower.places import Place
 
 NAMES = (
     frozenset(
-        operation.name for family in (arithmetic, elementary, logic, complex_numbers) for operation in family.OPERATIONS
+        operation.name
+        for family in (arithmetic, elementary, special, logic, complex_numbers)
+        for operation in family.OPERATIONS
     )
     | {"convert", "reduce_precision"}
 ) - WITHOUT_KERNEL

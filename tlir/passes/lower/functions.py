@@ -10,16 +10,21 @@ from tlir.floatlib.format import FORMATS, Format
 from tlir.ir.ops import elementary, special
 from tlir.ir.types import DType
 
-WITHOUT_KERNEL = frozenset(operation.name for operation in special.OPERATIONS) | {"lgamma", "digamma", "erf_inv"}
+_FUNCTIONS = frozenset(operation.name for family in (elementary, special) for operation in family.OPERATIONS)
+_NARROW_ALONE = frozenset({"erf_inv"})
+"""Functions with kernels for formats of at most 24 bits of precision only."""
+
+WITHOUT_KERNEL = (frozenset(op.name for op in special.OPERATIONS) | {"lgamma", "digamma"}) - _NARROW_ALONE
 REASON = "no kernel computes it within a proven bound"
 
-_WITH = frozenset(operation.name for operation in elementary.OPERATIONS) - WITHOUT_KERNEL
+_WITH = _FUNCTIONS - WITHOUT_KERNEL
 _FORMATS = frozenset(fmt for fmt in FORMATS.values() if fmt.precision <= 24) | {FORMATS["float64"]}
 
 
 def has_kernel(op: str, dtype: DType) -> bool:
     """Whether there is code with a proven bound for a function of a float dtype."""
-    return op in _WITH and dtype.float_format in _FORMATS
+    fmt = dtype.float_format
+    return op in _WITH and fmt in _FORMATS and (fmt.precision <= 24 or op not in _NARROW_ALONE)
 
 
 def has_quotient(component: DType) -> bool:

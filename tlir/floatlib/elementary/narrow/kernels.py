@@ -9,7 +9,7 @@ proved, in units of u = 2**-53, rounded up.
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.narrow import angle, arc, error, power
+from tlir.floatlib.elementary.narrow import angle, arc, error, normal, power
 from tlir.floatlib.elementary.narrow import exp as exponential
 from tlir.floatlib.elementary.narrow import log as logarithm
 from tlir.floatlib.elementary.narrow.outcome import Kernel
@@ -75,6 +75,7 @@ UNARY: dict[str, Kernel] = {
     "atan": Kernel(arc.atan, 74 * ULP),
     "erf": Kernel(error.erf, 140 * ULP),
     "erfc": Kernel(error.erfc, 30 * ULP),
+    "erf_inv": Kernel(normal.erf_inv, 52 * ULP, _below_one),
     "rsqrt": Kernel(power.rsqrt, 4 * ULP, _positive),
     "cbrt": Kernel(power.cbrt, 96 * ULP),
 }

@@ -1,0 +1,159 @@
+"""Polynomials on the cells of an interval, and a proof of how near they are to the function.
+
+The range between two powers of two is divided into cells of equal width, so a cell is narrow beside its distance from
+0, and its number is made of the leading bits of a number in it. The polynomial of a cell equals the function in the
+n + 1 Chebyshev points cos((2i + 1) pi / (2n + 2)) of the cell. As in ``narrow.fit``, it is within
+4 M rho**-n / (rho - 1) of a function that is analytic and at most M in the ellipse: with these points too each of
+Chebyshev's coefficients from n + 1 on is taken for one of those up to n, or for none (L. N. Trefethen, "Approximation
+Theory and Approximation Practice" (2013), theorems 4.2 and 8.1).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Literal
+
+from flint import acb, arb, arb_poly, ctx
+
+from tlir.floatlib.elementary.narrow.fit import rounded
+from tlir.floatlib.elementary.number import EXPONENT_BITS, Number
+
+PRECISION = 192
+"""Bits of the computation of the polynomials."""
+
+UNIT = 2.0**-53
+
+SINGULARITY_SHARES = (0.02, 0.08, 0.2, 0.4)
+"""Where the ellipses that are tried end, between the singularity (0) and the cell (1)."""
+ENTIRE_SUMS = (6.0, 12.0, 24.0, 48.0, 96.0, 192.0)
+"""Sums of the semi-axes that are tried where there is no singularity."""
+
+
+def _bits(x: float) -> int:
+    return int(struct.unpack("<Q", struct.pack("<d", x))[0])
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Polynomials of degree ``degree`` for ``function`` between the powers of two ``low`` and ``high``, between two of
+    which there are 2**``bits`` cells.
+
+    ``function`` takes and gives balls of complex numbers; it is analytic but for real points up to ``singular``
+    (everywhere where that is None). ``error``: what the relative error of ``at``, its roundings included, is below;
+    ``bound`` proves it. ``greatest``: "left" says that in an ellipse about a cell the function is nowhere larger in
+    magnitude than at the leftmost point, which is real; "boundary" has balls cover the ellipse instead.
+    """
+
+    function: Callable[[acb], acb]
+    low: float
+    high: float
+    bits: int
+    degree: int
+    error: float
+    singular: float | None = 0.0
+    greatest: Literal["left", "boundary"] = "boundary"
+
+    def cells(self) -> list[tuple[float, float]]:
+        """The middle and half of the width of each."""
+        found, start = [], self.low
+        while start < self.high:
+            half = start / (1 << self.bits + 1)
+            found += [(start + (2 * k + 1) * half, half) for k in range(1 << self.bits)]
+            start *= 2
+        return found
+
+    @cached_property
+    def rows(self) -> tuple[tuple[float, ...], ...]:
+        """For each power of the distance from the middle its coefficients in all cells, rounded to binary64."""
+        count = self.degree + 1
+        columns = []
+        previous, ctx.prec = ctx.prec, PRECISION
+        try:
+            points = [(arb.pi() * (2 * i + 1) / (2 * count)).cos().mid() for i in range(count)]
+            for middle, half in self.cells():
+                values = [self.function(acb(middle + half * t)).real for t in points]
+                polynomial = arb_poly.interpolate(points, values)
+                columns.append([rounded(partial(_quotient, polynomial[n], half, n)) for n in range(count)])
+        finally:
+            ctx.prec = previous
+        return tuple(zip(*columns, strict=True))
+
+    def at(self, x: Number) -> Number:
+        """The function at x; at the ends for numbers beyond them."""
+        m = x.m
+        x = x.between(self.low, math.nextafter(self.high, 0.0))
+        below = EXPONENT_BITS - self.bits
+        cell = m.subtract(m.shift_right(x.bits, m.constant(below)), m.constant(_bits(self.low) >> below))
+        start = m.and_(x.bits, m.constant((1 << 64) - (1 << below)))
+        # both are exact: the middle has one more bit, and the difference fewer than the number
+        h = x - Number(m, m.real_from_bits(m.or_(start, m.constant(1 << below - 1))))
+        total = Number(m, m.table(self.rows[-1], cell))
+        for row in self.rows[-2::-1]:
+            total = total.times_plus(h, Number(m, m.table(row, cell)))
+        return total
+
+    # ---- the proof --------------------------------------------------------------------------------------------------
+
+    def bound(self) -> float:
+        """The largest of the cells' relative errors."""
+        return max(self.bounds())
+
+    def bounds(self) -> list[float]:
+        """Of each cell, the relative error: the polynomial's and that of evaluating it."""
+        previous, ctx.prec = ctx.prec, 64
+        try:
+            columns = zip(*self.rows, strict=True)
+            return [
+                (self._distance(middle, half) + _rounding(column, half)) / self._least(middle, half)
+                for (middle, half), column in zip(self.cells(), columns, strict=True)
+            ]
+        finally:
+            ctx.prec = previous
+
+    def _distance(self, middle: float, half: float) -> float:
+        return min(self._distance_by(middle, half, rho) for rho in self._sums(middle, half))
+
+    def _sums(self, middle: float, half: float) -> list[float]:
+        if self.singular is None:
+            return list(ENTIRE_SUMS)
+        lefts = [self.singular + share * (middle - half - self.singular) for share in SINGULARITY_SHARES]
+        axes = [(middle - left) / half for left in lefts]
+        return [axis + math.sqrt(axis * axis - 1) for axis in axes]
+
+    def _distance_by(self, middle: float, half: float, rho: float) -> float:
+        largest = self._largest(middle, half, arb(rho))
+        total = 4 * largest * arb(rho) ** -self.degree / (arb(rho) - 1)
+        upper = float(total.upper())
+        return upper if math.isfinite(upper) else math.inf
+
+    def _largest(self, middle: float, half: float, rho: arb, arcs: int = 48) -> arb:
+        if self.greatest == "left":
+            return abs(self.function(acb(middle - half * (rho + 1 / rho) / 2))).upper()
+        largest = arb(0)
+        for k in range(arcs // 2):  # the other half is the conjugate
+            angle = arb.pi() * arb(2 * k + 1, 1) / arcs
+            z = acb(angle.cos(), angle.sin()) * rho
+            largest = largest.max(abs(self.function(acb(middle) + (z + 1 / z) / 2 * half)).upper())
+        return largest
+
+    def _least(self, middle: float, half: float, parts: int = 8) -> float:
+        balls = [arb(middle + half * (2 * k + 1 - parts) / parts, half / parts) for k in range(parts)]
+        return min(float(abs(self.function(acb(ball))).lower().real) for ball in balls)
+
+
+def _quotient(value: arb, half: float, power: int) -> arb:
+    return value / arb(half) ** power
+
+
+def _rounding(coefficients: tuple[float, ...], half: float) -> float:
+    """The absolute error of Horner's rule, a product and a sum rounded in each step, and that of the coefficients."""
+    sums = error = 0.0
+    for coefficient in reversed(coefficients):
+        size, product = abs(coefficient), sums * half
+        sums = size + product
+        error = error * half + UNIT * (product + sums + size)
+    return error * (1 + 2.0**-20)
