@@ -84,6 +84,49 @@ def test_what_two_loops_hand_on() -> None:
     both(text, np.resize(SPECIAL, 64))
 
 
+@pytest.mark.parametrize("rows", [1, 3, 40])
+@pytest.mark.parametrize("size", [2, 9, 67, 130])
+def test_spans(rows: int, size: int) -> None:
+    """Steps that the loops around decide, none of them too, with lanes along rows or along what is independent."""
+    text = f"""
+        kernel @k(n0: input float32[{rows * size}], n1: output float32[{rows * size}], t0: local float32[{size}])
+        space({f"i0 < {rows}" if rows > 1 else ""}) {{
+          each i1 < {size} {{
+            v0: float32 = load n0[{size}*i0 + i1]
+            store t0[i1] = v0
+          }}
+          loop i2 < {size} carry() {{
+            v1: float32 = load t0[i2]
+            v6: float32 = loop i3 < {size} from i2 to {size} carry(v2: float32 = v1) {{
+              v3: float32 = load n0[{size}*i0 + i3]
+              v4: float32 = multiply(v2, v3)
+              v5: float32 = subtract(v4, v1)
+              yield v5
+            }}
+            each i4 < {size} from 0 to i2 {{
+              v7: float32 = load t0[i4]
+              v12: float32 = loop i5 < {size} from i2 to {size} carry(v8: float32 = v7) {{
+                v9: float32 = load n0[{size}*i0 + i5]
+                v10: float32 = subtract(v8, v9)
+                v11: float32 = add(v10, v6)
+                yield v11
+              }}
+              store t0[i4] = v12
+            }}
+          }}
+          each i6 < {size} {{
+            v13: float32 = load t0[i6]
+            store n1[{size}*i0 + i6] = v13
+          }}
+        }}
+        """
+    text = text if rows > 1 else text.replace(f"{size}*i0 + ", "")
+    words = np.random.default_rng(size).standard_normal(rows * size).astype(np.float32).view(np.uint32)
+    both(text, words)
+    words[::5] = np.resize(SPECIAL, words[::5].size)
+    both(text, words)
+
+
 def test_memory_is_used_again_once_nothing_refers_to_it() -> None:
     arena.clear()
     first = arena.empty((1 << 18,), np.dtype(np.uint32))

@@ -103,6 +103,23 @@ def test_loops_carry_in_order_and_local_buffers_belong_to_an_iteration() -> None
     assert ran(text) == {"a": [*reversed(one), *reversed(eleven)]}
 
 
+def test_spans_are_what_the_loops_around_them_say() -> None:
+    text = """kernel @k(a: output int64[8]) space(i0 < 2) {
+      v0: int64 = position i0
+      loop i1 < 4 carry() {
+        v3: int64 = loop i2 < 4 from 0 to i1 carry(v1: int64 = v0) {
+          v2: int64 = position 10*i2
+          v4: int64 = add(v1, v2)
+          yield v4
+        }
+        each i3 < 4 from i1 to 4 {
+          store a[4*i0 + i3] = v3
+        }
+      }
+    }"""
+    assert ran(text) == {"a": [0, 0, 10, 30, 1, 1, 11, 31]}
+
+
 def test_computed_indices() -> None:
     text = """kernel @k(a: input int8[3], b: input int32[4], c: output int32[3]) space(i0 < 3) {
       v0: int8 = load a[i0]

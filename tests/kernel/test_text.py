@@ -54,6 +54,15 @@ kernel @all(n0: input complex<float16>[9], n1: input int32[4], n2: output bool[8
   each i3 < 2, i4 < 1 {
     store n2[2*i0 + i3] = v10
   }
+  loop i5 < 4 carry() {
+    v14: int64 = loop i6 < 4 from 0 to i5 carry(v12: int64 = v3) {
+      v13: int64 = position i6
+      yield v13
+    }
+    each i7 < 5 from i5 + 1 to 4 {
+      store t0[i7] = v14
+    }
+  }
 }
 """
 

@@ -102,6 +102,41 @@ def test_a_broken_rule_is_named(rule: str, before: str, after: str) -> None:
     assert rules(parse_kernel(GOOD.replace(before, after, 1))) == {rule}
 
 
+TRIANGLE = """kernel @t(a: input float32[9], o: output float32[3]) space() {
+  v0: float32 = literal 0x0
+  loop i0 < 3 carry() {
+    store o[i0] = v0
+    each i1 < 3 from i0 to 3 {
+      v1: float32 = load a[3*i0 + i1]
+      store o[i1] = v1
+    }
+  }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("from i0 to 3", "from i0 - 1 to 3"),
+        ("from i0 to 3", "from i0 to i0 + 2"),
+        ("from i0 to 3", "from 0 to i1"),
+        ("each i1 < 3 from i0 to 3 {", "each i2 < 3 {\n each i1 < 3 from i2 to 3 {"),
+        ("each i1 < 3 from", "each i1 < 3, i2 < 1 from"),
+    ],
+)
+def test_a_span_that_is_none(before: str, after: str) -> None:
+    assert not rules(parse_kernel(TRIANGLE))
+    text = TRIANGLE.replace(before, after)
+    if "i2 < 3 {" in after:
+        text = text.replace("    }", "    } }")
+    assert "KV14" in rules(parse_kernel(text))
+
+
+def test_what_a_span_writes_may_be_nothing() -> None:
+    found = verify(parse_kernel(TRIANGLE.replace("    store o[i0] = v0\n", "")))
+    assert {fault.rule for fault in found.undecided} == {"KV13"}
+
+
 def test_blocks_that_leave_values_for_nobody() -> None:
     kernel = parse_kernel(GOOD)
     *others, each = kernel.body.statements

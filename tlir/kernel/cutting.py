@@ -39,6 +39,7 @@ from tlir.kernel.ir import (
     Value,
     inner_blocks,
     results_of,
+    spans,
 )
 from tlir.kernel.joining import indices, mapped, replaced
 from tlir.kernel.ranges import Place, apart, covers
@@ -81,6 +82,15 @@ def reads_outputs(kernel: Kernel) -> bool:
     return any(isinstance(s, Load) and s.buffer.role == "output" for s in kernel.body.walk())
 
 
+def works_in_place(kernel: Kernel) -> bool:
+    """Whether steps go on with the arrays that the steps before have left, as those of factorizations do: there is no
+    part to be cut off."""
+    loops = (s for s in kernel.body.walk() if isinstance(s, Loop))
+    branches = (s for loop in loops for s in loop.body.walk() if isinstance(s, Branch))
+    inside = (s for branch in branches for block in inner_blocks(branch) for s in block.statements)
+    return spans(kernel.body) or any(isinstance(s, Loop | Each) for s in inside)
+
+
 def block_work(block: Block) -> int:
     """Roughly the scalar operations of a block."""
     total = 0
@@ -90,6 +100,8 @@ def block_work(block: Block) -> int:
             inner *= statement.variable.extent
         elif isinstance(statement, Each):
             inner *= prod(v.extent for v in statement.variables) or 1
+        if isinstance(statement, Loop | Each) and statement.span is not None:
+            inner //= 2  # about so many steps of a triangle
         total += 1 + inner
     return total
 
@@ -139,7 +151,9 @@ class Cutter:
         return prod(v.extent for v in part.variables) * block_work(Block(tuple(part.statements)))
 
     def _add(self, statement: Statement) -> None:
-        if isinstance(statement, Loop):
+        if isinstance(statement, Loop | Each) and statement.span is not None:
+            self._plain(statement)
+        elif isinstance(statement, Loop):
             for loop in self._side_by_side(statement):
                 self._add_loop(loop)
         elif isinstance(statement, Each) and self._may_spread(statement.variables, statement.body.statements):
@@ -205,6 +219,8 @@ class Cutter:
     def _may_spread(self, variables: tuple[Variable, ...], statements: Sequence[Statement]) -> bool:
         """Whether the iterations of a loop are independent of each other, and worth a stage."""
         extent = prod(v.extent for v in variables)
+        if spans(Block(tuple(statements))):
+            return False
         if extent < LEAST_EXTENT or extent * block_work(Block(tuple(statements))) < self.least:
             return False
         return all(self._keeps_apart(buffer, variables, statements) for buffer in _touched(statements))
@@ -276,7 +292,7 @@ class Cutter:
             return None
         others = loop.body.statements[:-1]
         (parameter,), dtype = loop.parameters, last.result.dtype
-        free = all(isinstance(s, Literal | Load | Apply | Position) for s in others)
+        free = all(isinstance(s, Literal | Load | Apply | Position) for s in others) and loop.span is None
         if not free or last.operands.count(parameter) != 1 or parameter in needed(others):
             return None
         if any(s.buffer.role == "output" for s in others if isinstance(s, Load)) or dtype.is_complex:
@@ -377,7 +393,7 @@ def divided_loop(loop: Loop) -> tuple[list[Statement], list[Statement]] | None:
 def abreast(loop: Loop) -> tuple[list[Statement], list[Statement]] | None:
     """As ``divided_loop``, where the steps of a loop can be taken several at a time in registers: inner loops only
     calculate from what they load, and the rest takes their results in order."""
-    divided = divided_loop(loop)
+    divided = divided_loop(loop) if loop.span is None and not spans(loop.body) else None
     if divided is None or loop.variable.extent < 2 * LEAST_EXTENT:
         return None
     free, bound = divided

@@ -32,6 +32,7 @@ from tlir.kernel.ir import (
     Load,
     Loop,
     Position,
+    Span,
     Statement,
     Store,
     Value,
@@ -95,7 +96,8 @@ class Machine:
         self.memory = dict(memory)
         self.values: dict[Value, Elements] = {}
         self.counters: dict[Variable, int] = {}
-        self.first = 0
+        self.firsts: dict[Variable, int] = {}
+        """What the axis of a variable begins with, if that is not 0."""
         self.space_shape = tuple(v.extent for v in kernel.space)
 
     def run(self) -> None:
@@ -105,8 +107,9 @@ class Machine:
             self._some(())
             return
         step = max(1, SIDE_BY_SIDE // max(prod(extents[1:]), 1))
-        for self.first in range(0, extents[0] if prod(extents) else 0, step):
-            self._some((min(step, extents[0] - self.first), *extents[1:]))
+        for first in range(0, extents[0] if prod(extents) else 0, step):
+            self.firsts[self.kernel.space[0]] = first
+            self._some((min(step, extents[0] - first), *extents[1:]))
 
     def _some(self, shape: tuple[int, ...]) -> None:
         self.space_shape = shape
@@ -136,8 +139,12 @@ class Machine:
             case Loop():
                 self._loop(statement, lanes)
             case Each(variables, body):
-                if all(v.extent for v in variables):
-                    shape = lanes.shape + tuple(v.extent for v in variables)
+                counts = [v.extent for v in variables]
+                if statement.span is not None:
+                    steps = self._steps(variables[0], statement.span)
+                    counts, self.firsts[variables[0]] = [len(steps)], steps.start
+                if all(counts):
+                    shape = lanes.shape + tuple(counts)
                     mask = lanes.mask.reshape(lanes.mask.shape + (1,) * len(variables))
                     inner = Lanes(lanes.variables + variables, np.broadcast_to(mask, shape))
                     self._block(body, inner)
@@ -207,12 +214,19 @@ class Machine:
 
     def _loop(self, loop: Loop, lanes: Lanes) -> None:
         carried = [self._value(value, lanes) for value in loop.start]
-        for step in range(loop.variable.extent):
+        for step in self._steps(loop.variable, loop.span):
             self.counters[loop.variable] = step
             self.values.update(zip(loop.parameters, carried, strict=True))
             self._block(loop.body, lanes)
             carried = [self._value(value, lanes) for value in loop.body.results]
         self.values.update(zip(loop.results, carried, strict=True))
+
+    def _steps(self, variable: Variable, span: Span | None) -> range:
+        """The values that a loop's variable takes."""
+        if span is None:
+            return range(variable.extent)
+        around = Lanes((), np.asarray(np.True_))
+        return range(int(self._index(span.first, around)), int(self._index(span.end, around)))
 
     # ---- values and indices -----------------------------------------------------------------------------------------
 
@@ -259,7 +273,7 @@ class Machine:
         axis = lanes.variables.index(variable)
         shape = [1] * len(lanes.variables)
         shape[axis] = lanes.shape[axis]
-        first = self.first if variable in self.kernel.space[:1] else 0
+        first = self.firsts.get(variable, 0)
         return np.arange(first, first + lanes.shape[axis], dtype=np.int64).reshape(shape)
 
 

@@ -100,23 +100,35 @@ class Branch:
 
 
 @dataclass(frozen=True)
+class Span:
+    """The steps from ``first`` up to ``end``, which is not one of them; none where ``end`` is not greater. Both depend
+    on nothing but ordered loops around."""
+
+    first: Index
+    end: Index
+
+
+@dataclass(frozen=True)
 class Loop:
     """An ordered loop: ``parameters`` are ``start`` at first and then the results of ``body``, whose last ones are the
-    results of the loop. ``variable`` counts from 0."""
+    results of the loop. ``variable`` counts from 0 to its extent, or through a span of that."""
 
     results: tuple[Value, ...]
     variable: Variable
     start: tuple[Value, ...]
     parameters: tuple[Value, ...]
     body: Block
+    span: Span | None = None
 
 
 @dataclass(frozen=True)
 class Each:
-    """Iterations of ``body`` that are independent of each other; they only store."""
+    """Iterations of ``body`` that are independent of each other; they only store. With a span there is one variable,
+    and it takes the values of the span."""
 
     variables: tuple[Variable, ...]
     body: Block
+    span: Span | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +163,11 @@ def inner_blocks(statement: Statement) -> tuple[Block, ...]:
     if isinstance(statement, Branch):
         return (statement.then, statement.otherwise)
     return (statement.body,) if isinstance(statement, Loop | Each) else ()
+
+
+def spans(block: Block) -> bool:
+    """Whether a loop in the block runs through a span."""
+    return any(isinstance(s, Loop | Each) and s.span is not None for s in block.walk())
 
 
 def results_of(statement: Statement) -> tuple[Value, ...]:

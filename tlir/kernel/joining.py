@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tlir.kernel.index import Index, Quotient, Remainder, Variable, quotient, remainder, total, variable
-from tlir.kernel.ir import Block, Bound, Branch, Each, Kernel, Load, Loop, Position, Statement, Store
+from tlir.kernel.ir import Block, Bound, Branch, Each, Kernel, Load, Loop, Position, Span, Statement, Store
 
 
 def indices(block: Block) -> Iterator[Index]:
@@ -18,6 +18,8 @@ def indices(block: Block) -> Iterator[Index]:
             yield from (bound.index for bound in statement.guard)
         if isinstance(statement, Position):
             yield statement.index
+        if isinstance(statement, Loop | Each) and statement.span is not None:
+            yield from (statement.span.first, statement.span.end)
 
 
 def join_variables(kernel: Kernel) -> Kernel:
@@ -89,7 +91,8 @@ def mapped(block: Block, rename: Callable[[Index], Index]) -> Block:
         if isinstance(statement, Position):
             return replace(statement, index=rename(statement.index))
         if isinstance(statement, Loop | Each):
-            return replace(statement, body=mapped(statement.body, rename))
+            span = statement.span and Span(rename(statement.span.first), rename(statement.span.end))
+            return replace(statement, body=mapped(statement.body, rename), span=span)
         if isinstance(statement, Branch):
             then, otherwise = mapped(statement.then, rename), mapped(statement.otherwise, rename)
             return replace(statement, then=then, otherwise=otherwise)

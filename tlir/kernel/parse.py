@@ -29,6 +29,7 @@ from tlir.kernel.ir import (
     Loop,
     Position,
     Program,
+    Span,
     Statement,
     Step,
     Store,
@@ -207,7 +208,7 @@ class _Scanner:
             self.expect("=")
             return Store(buffer, offset, self.value())
         if self.take("each"):
-            return Each(self.several(self.new_variable, "{"), self.block())
+            return self.each()
         if self.take("loop"):
             return self.loop(())
         if self.take("if"):
@@ -265,14 +266,35 @@ class _Scanner:
             self.fail("a JSON value")
         return value
 
+    def each(self) -> Each:
+        variables: tuple[Variable, ...] = ()
+        span = None
+        while not self.take("{"):
+            if variables:
+                span = self.span()
+                if span is not None:
+                    self.expect("{")
+                    break
+                self.expect(",")
+            variables += (self.new_variable(),)
+        return Each(variables, self.block(), span)
+
+    def span(self) -> Span | None:
+        if not self.take("from"):
+            return None
+        first = self.index()
+        self.expect("to")
+        return Span(first, self.index())
+
     def loop(self, results: tuple[Value, ...]) -> Loop:
         variable = self.new_variable()
+        span = self.span()
         self.expect("carry")
         self.expect("(")
         pairs = self.several(self.carried, ")")
         self.expect("{")
         start, parameters = tuple(pair[1] for pair in pairs), tuple(pair[0] for pair in pairs)
-        return Loop(results, variable, start, parameters, self.block())
+        return Loop(results, variable, start, parameters, self.block(), span)
 
     def carried(self) -> tuple[Value, Value]:
         parameter = self.new_value()

@@ -25,6 +25,7 @@ from tlir.kernel.ir import (
     Store,
     Value,
     results_of,
+    spans,
 )
 from tlir.kernel.joining import join_variables
 
@@ -70,7 +71,7 @@ def as_contraction(kernel: Kernel) -> Contraction | None:
     statements = list(kernel.body.statements)
     literals = {s.result: s for s in statements if isinstance(s, Literal)}
     loops = [s for s in statements if isinstance(s, Loop)]
-    if not loops or any(isinstance(s, Each) for s in statements):
+    if not loops or any(isinstance(s, Each) for s in statements) or spans(kernel.body):
         return None
     parts: list[Part] = []
     total: Value | None = None

@@ -32,6 +32,7 @@ from tlir.kernel.ir import (
     Loop,
     Position,
     Program,
+    Span,
     Statement,
     Store,
     Value,
@@ -115,15 +116,19 @@ def _statement(statement: Statement, indent: str) -> Iterator[str]:
             pairs = zip(parameters, start, strict=True)
             carried = ", ".join(f"{_typed((parameter,))} = {value}" for parameter, value in pairs)
             given = f"{_typed(results)} = " if results else ""
-            yield f"{indent}{given}loop {_variables((variable,))} carry({carried}) {{"
+            yield f"{indent}{given}loop {_variables((variable,))}{_span(statement.span)} carry({carried}) {{"
             yield from _block(body, inner)
             yield f"{indent}}}"
         case Each(variables, body):
-            yield f"{indent}each {_variables(variables)} {{"
+            yield f"{indent}each {_variables(variables)}{_span(statement.span)} {{"
             yield from _block(body, inner)
             yield f"{indent}}}"
         case Store(buffer, offset, value):
             yield f"{indent}store {buffer.name}[{index_text(offset)}] = {value}"
+
+
+def _span(span: Span | None) -> str:
+    return "" if span is None else f" from {index_text(span.first)} to {index_text(span.end)}"
 
 
 def _bounds(bounds: tuple[Bound, ...]) -> str:

@@ -24,6 +24,7 @@ from tlir.kernel.ir import (
     Loop,
     Position,
     Program,
+    Span,
     Statement,
     Store,
     Value,
@@ -45,6 +46,7 @@ RULES = {
     "KV11": "The body of each leaves no values.",
     "KV12": "No two iterations of the space write to the same element of an output.",
     "KV13": "Every element of an output is written.",
+    "KV14": "A span is in the range of its variable, an each's only one, and depends on ordered loops around it alone.",
     "KV20": "A launch has one argument per buffer that is not local, of its dtype and size or its parts.",
     "KV21": "Every value is computed by one step, before it is read.",
     "KV22": "An alias has the dtype and the number of elements of what it stands for.",
@@ -85,7 +87,7 @@ class Verification:
 
 
 def verify(kernel: Kernel) -> Verification:
-    """Check one kernel against the rules KV01 to KV13."""
+    """Check one kernel against the rules KV01 to KV14."""
     verifier = _Verifier(kernel)
     verifier.run()
     return Verification(tuple(verifier.faults), tuple(verifier.undecided))
@@ -102,6 +104,7 @@ class _Verifier:
         self.written: set[Buffer] = set()
         self.places: dict[Buffer, list[Place]] = {}
         self.inner: tuple[Variable, ...] = ()
+        self.ordered: set[Variable] = set()
         self.conditional = False
 
     def fault(self, rule: str, message: str) -> None:
@@ -191,14 +194,26 @@ class _Verifier:
         self, block: Block, variables: Sequence[Variable] = (), values: Sequence[Value] = (), branch: bool = False
     ) -> None:
         """A block in a scope of its own."""
-        before = set(self.visible), self.inner, self.conditional
+        before = set(self.visible), self.inner, self.conditional, set(self.ordered)
         for variable in variables:
             self._define_variable(variable)
         for value in values:
             self._define(value)
         self.inner, self.conditional = (*self.inner, *variables), self.conditional or branch
         self._block(block)
-        self.visible, self.inner, self.conditional = before
+        self.visible, self.inner, self.conditional, self.ordered = before
+
+    def _span(self, span: Span | None, variables: tuple[Variable, ...]) -> None:
+        if span is None:
+            return
+        for index in (span.first, span.end):
+            self._index(index)
+            if index.values() or not index.variables() <= self.ordered:
+                self.fault("KV14", f"a loop goes to or from {index}, which is no matter of ordered loops around it")
+            if index.least < 0 or index.greatest > variables[0].extent:
+                self.fault("KV14", f"a loop over {variables[0]} goes to or from {index}")
+        if len(variables) > 1:
+            self.fault("KV14", f"each {', '.join(map(str, variables))} has a span")
 
     def _statement(self, statement: Statement) -> None:
         match statement:
@@ -224,7 +239,11 @@ class _Verifier:
                         self.fault("KV06", f"a block leaves {_named(block.results)} for {_named(results)}")
             case Loop(results, variable, start, parameters, body):
                 self._use(*start)
-                self._inner(body, (variable,), parameters)
+                self._span(statement.span, (variable,))
+                known = set(self.ordered)
+                self.ordered.add(variable)
+                self._inner(body, (variable,), parameters, branch=statement.span is not None)
+                self.ordered = known
                 kinds = {_dtypes(values) for values in (results, start, parameters, body.results)}
                 if len(kinds) > 1:
                     self.fault(
@@ -233,7 +252,8 @@ class _Verifier:
                         f"{_named(body.results)} and gives {_named(results)}",
                     )
             case Each(variables, body):
-                self._inner(body, variables)
+                self._span(statement.span, variables)
+                self._inner(body, variables, branch=statement.span is not None)
                 if body.results:
                     self.fault("KV11", f"the body of each {', '.join(map(str, variables))} leaves values")
             case Store(buffer, offset, value):

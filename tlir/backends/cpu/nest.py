@@ -17,10 +17,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu import ordered, scalars, strips
+from tlir.backends.cpu import independent, ordered, scalars, strips
 from tlir.backends.cpu.lanes import BYTE, I1, I64, broadcast, prefetch, splat
 from tlir.backends.cpu.memory import Addresses, Offset
-from tlir.backends.cpu.space import Nest
+from tlir.backends.cpu.space import Nest, independent_lanes
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
 from tlir.kernel.cutting import abreast
 from tlir.kernel.index import Index, Variable
@@ -35,6 +35,7 @@ from tlir.kernel.ir import (
     Load,
     Loop,
     Position,
+    Span,
     Statement,
     Store,
     Value,
@@ -47,6 +48,9 @@ MOVES = frozenset(("select", "negate", "abs", "copysign", "bitcast_convert", "co
 class Emitter:
     """Emits the statements of a nest at its builder's place."""
 
+    own_locals = True
+    """Whether every lane has local buffers of its own."""
+
     def __init__(self, builder: Any, nest: Nest, starts: dict[Buffer, Any]) -> None:
         self.builder = builder
         self.nest = nest
@@ -55,6 +59,8 @@ class Emitter:
         self.items: dict[int, Item] = {}
         self.addresses = self._addresses()
         self.mask: Any = None
+        self.taking_part: Any = None
+        """A mask that holds in some lane wherever statements stand."""
         self.squares: strips.Squares | None = None
         self.uniform: set[int] = set()
         self.canonical: set[int] = set()
@@ -82,7 +88,7 @@ class Emitter:
                 case Load():
                     guards = all(self._is_uniform(bound.index) for bound in statement.guard)
                     other = statement.otherwise is None or statement.otherwise.number in self.uniform
-                    local = statement.buffer.role == "local"
+                    local = statement.buffer.role == "local" and self.own_locals
                     if guards and other and not local and self._is_uniform(statement.offset):
                         self.uniform.add(statement.result.number)
                 case Apply(result, op, operands):
@@ -190,7 +196,7 @@ class Emitter:
         lanes = self.nest.lanes
         if lanes == 1:
             return self.starts[buffer], Offset(_single(self, offset))
-        if buffer.role == "local":
+        if buffer.role == "local" and self.own_locals:
             b = self.builder
             scalar = b.mul(offset.scalar, ir.Constant(I64, lanes))
             vector = None if offset.vector is None else b.mul(offset.vector, splat(I64, lanes, lanes))
@@ -213,8 +219,9 @@ class Emitter:
             mask = chosen if mask is None else self.builder.and_(_in_lanes(self.builder, mask, lanes), chosen)
         elif statement.result.number in self.uniform and self.mask is not None:
             # one lane may be enough for the load to be wanted, and none for it to be allowed
-            any_lane = self._any(self.mask)
-            mask = any_lane if mask is None else self.builder.and_(mask, any_lane)
+            any_lane = None if self.mask is self.taking_part else self._any(self.mask)
+            if any_lane is not None:
+                mask = any_lane if mask is None else self.builder.and_(mask, any_lane)
         rest = None
         if mask is not None:
             other = statement.otherwise
@@ -282,14 +289,34 @@ class Emitter:
             return
         b, outer = self.builder, self.mask
         chosen = self.wide.bits(condition)
+        ends: list[list[list[Any]]] = []
         for block, mask in ((statement.then, chosen), (statement.otherwise, b.not_(chosen))):
             self.mask = mask if outer is None else b.and_(_in_lanes(b, outer, self.nest.lanes), mask)
-            self.block(block)
+            ends.append(self._masked(block))
         self.mask = outer
-        for k, result in enumerate(statement.results):
-            left, right = self.item(statement.then.results[k]), self.item(statement.otherwise.results[k])
-            words = zip(self.wide.limbs(left), self.wide.limbs(right), strict=True)
+        for result, left, right in zip(statement.results, *ends, strict=True):
+            words = zip(left, right, strict=True)
             self.items[result.number] = self.wide.words(result.dtype, [b.select(chosen, x, y) for x, y in words])
+
+    def _masked(self, block: Block) -> list[list[Any]]:
+        """A block for the lanes of the mask, and the words of what it leaves; one that is much work is skipped where
+        there are none."""
+        b = self.builder
+        if not any(isinstance(s, Loop | Each) for s in block.statements):
+            self.block(block)
+            return [self.wide.limbs(self.item(value)) for value in block.results]
+        before, inside, after = b.block, b.append_basic_block("taken"), b.append_basic_block("after")
+        b.cbranch(self._any(self.mask), inside, after)
+        b.position_at_end(inside)
+        with self.narrow.scope(), self.wide.scope():
+            self.block(block)
+            left = [self.wide.limbs(self.item(value)) for value in block.results]
+        inside = b.block
+        b.branch(after)
+        b.position_at_end(after)
+        nothing = [[ir.Constant(word.type, ir.Undefined) for word in words] for words in left]
+        pairs = zip(left, nothing, strict=True)
+        return [[_joined(b, x, inside, y, before) for x, y in zip(*pair, strict=True)] for pair in pairs]
 
     def _real_branch(self, statement: Branch, condition: Any) -> None:
         b = self.builder
@@ -334,6 +361,8 @@ class Emitter:
         divided = abreast(loop) if self.nest.lane is None and self.mask is None else None
         if divided is not None:
             ends = ordered.abreast_steps(self, loop, *divided, starts)
+        elif loop.span is not None:
+            ends = self._run_span(loop.span, loop.variable, loop.body, loop.parameters, starts)
         else:
             ends = self._run(loop.variable, loop.body, loop.parameters, starts)
         for result, parts, parameter in zip(loop.results, ends, loop.parameters, strict=True):
@@ -341,7 +370,13 @@ class Emitter:
             self.items[result.number] = Item(result.dtype, self.nest.lanes, item.limbs, item.real)
 
     def _each(self, each: Each) -> None:
-        if all(variable.extent for variable in each.variables):
+        if not all(variable.extent for variable in each.variables):
+            return
+        if self.nest.lane is None and self.mask is None and independent_lanes(each):
+            independent.in_lanes(self, each)
+        elif each.span is not None:
+            self._run_span(each.span, each.variables[0], each.body, (), [])
+        else:
             self._each_of(each.variables, each.body)
 
     def _each_of(self, variables: tuple[Variable, ...], body: Block) -> None:
@@ -381,6 +416,49 @@ class Emitter:
         if rest:
             return self._repeat(variable, ir.Constant(I64, whole * lanes), rest, body, parameters, ends)
         return ends
+
+    def _run_span(
+        self,
+        span: Span,
+        variable: Variable,
+        body: Block,
+        parameters: tuple[Value, ...],
+        starts: list[list[Any]],
+    ) -> list[list[Any]]:
+        """The steps of a span, which may be none; the parts of what is carried in the end."""
+        first, end = (self.addresses.offset(index).scalar for index in (span.first, span.end))
+        with self._counting(variable, first, end, starts) as (carried, loop), self.narrow.scope(), self.wide.scope():
+            for parts, parameter in zip(carried, parameters, strict=True):
+                self.items[parameter.number] = self._from_parts(parameter, parts)
+            self.block(body)
+            loop.ends = [self._parts(p, self.item(v)) for p, v in zip(parameters, body.results, strict=True)]
+        return loop.ends
+
+    @contextmanager
+    def _counting(
+        self, variable: Variable, first: Any, end: Any, starts: list[list[Any]], step: int = 1
+    ) -> Iterator[tuple[list[list[Any]], Ends]]:
+        """As ``_steps``, for every ``step``-th number from ``first`` on below ``end``, if there is one."""
+        b, loop = self.builder, Ends(starts)
+        before, head, after = b.block, b.append_basic_block("loop"), b.append_basic_block("after")
+        b.cbranch(b.icmp_signed("<", first, end), head, after)
+        b.position_at_end(head)
+        position = b.phi(I64)
+        position.add_incoming(first, before)
+        phis = [[b.phi(part.type) for part in parts] for parts in starts]
+        self.addresses.counters[variable] = position
+        yield phis, loop
+        for mine, parts, begin in zip(phis, loop.ends, starts, strict=True):
+            for phi, part, start in zip(mine, parts, begin, strict=True):
+                phi.add_incoming(start, before)
+                phi.add_incoming(part, b.block)
+        following = b.add(position, ir.Constant(I64, step))
+        position.add_incoming(following, b.block)
+        last = b.block
+        b.cbranch(b.icmp_signed("<", following, end), head, after)
+        b.position_at_end(after)
+        pairs = zip(starts, loop.ends, strict=True)
+        loop.ends = [[_joined(b, y, last, x, before) for x, y in zip(*pair, strict=True)] for pair in pairs]
 
     def _repeat(
         self,
@@ -451,6 +529,14 @@ class Ends:
         self.ends = ends
 
 
+def _joined(builder: ir.IRBuilder, one: Any, from_one: Any, other: Any, from_other: Any) -> Any:
+    """What a block has that two others lead to."""
+    phi = builder.phi(one.type)
+    phi.add_incoming(one, from_one)
+    phi.add_incoming(other, from_other)
+    return phi
+
+
 def _is_nan(value: Value, word: Any) -> bool:
     return bool(value.dtype.float_format.is_nan(word))
 
@@ -462,7 +548,7 @@ def _moves(statement: Apply) -> bool:
 
 def _only_calculated(parameter: Value, loop: Loop) -> bool:
     """Whether a loop runs, and only arithmetic reads what it carries in a parameter: all NaN are the same to it."""
-    if not loop.variable.extent or parameter in loop.body.results:
+    if not loop.variable.extent or loop.span is not None or parameter in loop.body.results:
         return False
     for statement in loop.body.walk():
         match statement:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from tlir.floatlib.format import FORMATS
 from tlir.ir.ops import OPERATIONS
-from tlir.kernel.cutting import reads_outputs
+from tlir.kernel.cutting import reads_outputs, works_in_place
 from tlir.kernel.index import FromValue, Index, Quotient, Remainder, Variable
-from tlir.kernel.ir import Apply, Kernel, Literal, Load, Loop, Store
+from tlir.kernel.ir import Apply, Each, Kernel, Literal, Load, Loop, Statement, Store, Value, results_of
 from tlir.kernel.joining import indices, join_variables
 
 VECTOR_BYTES = 64
 """Bytes of the widest registers that are assumed; narrower processors take several registers for a value."""
 
 MAX_LANES = 256
+
+FEWEST, WAITING = 8, 4
+"""Independent iterations from which lanes are worth their code, and how many registers go side by side through an
+ordered loop in them."""
+
+MOST_LOCAL = 1 << 18
+"""Bytes of local buffers of a block of lanes up to which they stay in the processor's caches."""
+
+_NATIVE = tuple(FORMATS[name] for name in ("float16", "bfloat16", "float32", "float64"))
 
 QUICK = frozenset(("add", "subtract", "multiply", "fma", "maximum", "minimum", "negate", "abs"))
 """Operations of a few cycles."""
@@ -45,7 +56,61 @@ def arrange(kernel: Kernel) -> Nest:
     space = tuple(v for v in kernel.space if v.extent > 1)
     lane = min(space, key=lambda v: (_cost(kernel, v), -v.number), default=None)
     outer = tuple(v for v in space if v != lane)
-    return Nest(kernel, outer, lane, 1 if lane is None else lanes_along(kernel, lane))
+    nest = Nest(kernel, outer, lane, 1 if lane is None else lanes_along(kernel, lane))
+    return Nest(kernel, space, None, 1) if _one_by_one(nest) else nest
+
+
+def _one_by_one(nest: Nest) -> bool:
+    """Whether iterations are better done one after the other, with lanes along what is independent in each: where
+    blocks are small, or their local buffers do not stay in the processor's caches."""
+    if nest.lane is None or not works_in_place(nest.kernel):
+        return False
+    inside = any(isinstance(s, Each) and independent_lanes(s) for s in nest.kernel.body.walk())
+    local = [b for b in nest.kernel.buffers if b.role == "local"]
+    size = sum(b.size * b.dtype.limbs * b.dtype.word_dtype.itemsize for b in local)
+    return inside and (nest.lanes < FEWEST or nest.lanes * size > MOST_LOCAL)
+
+
+def independent_lanes(each: Each) -> int:
+    """The lanes that run along an ``each`` of a kernel without lanes; 0 where they gain nothing: numbers that are
+    computed in software, and memory that is not read and written along the iterations."""
+    variable, statements = each.variables[-1], list(each.body.walk())
+    values = [v for s in statements for v in _made(s)]
+    if variable.extent < FEWEST or any(v.dtype.is_complex for v in values):
+        return 0
+    if any(v.dtype.is_float and v.dtype.float_format not in _NATIVE for v in values):
+        return 0
+    inside, accesses = set(values), [s for s in statements if isinstance(s, Load | Store)]
+    if any(_stride(s.offset, variable, inside) == 0 for s in accesses if isinstance(s, Store)):
+        return 0
+    strides = [_stride(s.offset, variable, inside) for s in accesses]
+    if strides.count(1) < sum(stride not in (0, 1) for stride in strides):
+        return 0
+    width = max([32, *(s.buffer.dtype.bits for s in accesses)])
+    lanes = max(FEWEST, VECTOR_BYTES * 8 // width)
+    if any(isinstance(s, Loop) for s in statements):
+        lanes *= WAITING
+    while lanes > variable.extent:
+        lanes //= 2
+    return lanes
+
+
+def _made(statement: Statement) -> Iterator[Value]:
+    yield from results_of(statement)
+    if isinstance(statement, Loop):
+        yield from statement.parameters
+
+
+def _stride(index: Index, variable: Variable, inside: set[Value]) -> int | None:
+    """How far apart in memory neighbouring iterations are; None where that is not the same everywhere."""
+    for _, atom in index.terms:
+        if isinstance(atom, FromValue) and atom.value in inside:
+            return None
+        if isinstance(atom, Quotient | Remainder):
+            own = atom.dividend
+            if variable in own.variables() or inside & set(own.values()):
+                return None
+    return index.coefficient(variable)
 
 
 def _cost(kernel: Kernel, lane: Variable) -> float:

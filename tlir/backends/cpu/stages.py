@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tlir.kernel.cutting import Cutter, Stages, reads_outputs, work_of
+from tlir.kernel.cutting import Cutter, Stages, reads_outputs, work_of, works_in_place
 from tlir.kernel.ir import Kernel
 from tlir.kernel.patterns import as_contraction
 
@@ -35,7 +35,9 @@ ORDERED = 8
 def staged(kernel: Kernel, threads: int = 2) -> Stages | None:
     """The kernel in stages, for a number of threads; None where it is better as it is."""
     iterations = prod(v.extent for v in kernel.space)
-    if not 0 < iterations < FEWEST or work_of(kernel) < LEAST_WORK or reads_outputs(kernel) or _has_tiles(kernel):
+    if not 0 < iterations < FEWEST or work_of(kernel) < LEAST_WORK or _has_tiles(kernel):
+        return None
+    if reads_outputs(kernel) or works_in_place(kernel):
         return None
     cutter = Cutter(kernel, LEAST_SPREAD // iterations, alone=threads == 1)
     cutter.cut()
@@ -45,7 +47,7 @@ def staged(kernel: Kernel, threads: int = 2) -> Stages | None:
 def by_rows(kernel: Kernel) -> Stages | None:
     """The parts of one iteration of a kernel, whose temporary arrays are for that iteration alone; None where lanes do
     not help much inside an iteration."""
-    if reads_outputs(kernel):
+    if reads_outputs(kernel) or works_in_place(kernel):
         return None
     cutter = Cutter(kernel, LEAST_ROW_SPREAD, within=True)
     cutter.cut()

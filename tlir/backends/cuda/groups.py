@@ -184,9 +184,13 @@ class GroupEmitter(CudaEmitter):
         return f"for (uint64_t {counter} = lane; {counter} < {total}ull; {counter} += {self.size}ull)"
 
     def _shared_out(self, each: Each) -> None:
-        b, counter, total = self.builder, self.builder.name(), prod(v.extent for v in each.variables)
+        b, counter = self.builder, self.builder.name()
+        steps = self._own_steps(counter, prod(v.extent for v in each.variables))
+        if each.span is not None:
+            first, end = (expression(self.addresses.offset(index).scalar) for index in (each.span.first, each.span.end))
+            steps = f"for (uint64_t {counter} = {first} + lane; {counter} < {end}; {counter} += {self.size}ull)"
         self.barrier()
-        with b.braces(self._own_steps(counter, total)), self._alone():
+        with b.braces(steps), self._alone():
             self.within(counted(b, each.variables, Text(I64, counter)))
             self.block(each.body)
         self.barrier()

@@ -27,6 +27,7 @@ from tlir.kernel.ir import (
     Value,
     inner_blocks,
     results_of,
+    spans,
 )
 
 
@@ -51,6 +52,8 @@ class Regrouped:
 
 def split(loop: Loop) -> Split | None:
     """How a loop is cut; None where its free part cannot run out of order, or does nothing worth it."""
+    if loop.span is not None or spans(loop.body):
+        return None
     free: list[Statement] = []
     ordered: list[Statement] = []
     both: list[Statement] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
-from tlir.kernel.cutting import Cutter, Stage, Stages, reads_outputs
+from tlir.kernel.cutting import Cutter, Stage, Stages, reads_outputs, works_in_place
 from tlir.kernel.ir import Kernel
 
 FEW_ROWS = 512
@@ -25,7 +25,8 @@ SEGMENTS = 1 << 10
 
 def staged(kernel: Kernel) -> Stages:
     """The kernel as one or more launches."""
-    if 0 < prod(v.extent for v in kernel.space) <= FEW_ROWS and not reads_outputs(kernel):
+    whole = reads_outputs(kernel) or works_in_place(kernel)
+    if 0 < prod(v.extent for v in kernel.space) <= FEW_ROWS and not whole:
         cutter = LaunchCutter(kernel, LONG)
         cutter.cut()
         if any(part.variables for part in cutter.parts):

@@ -14,7 +14,7 @@ from typing import Any
 
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.types import BOOL, NAMED, DType, TensorType
-from tlir.kernel.index import ZERO, Index, Variable, flatten, from_value, variable
+from tlir.kernel.index import ZERO, Index, Variable, constant, flatten, from_value, variable
 from tlir.kernel.ir import (
     Apply,
     Block,
@@ -27,6 +27,7 @@ from tlir.kernel.ir import (
     Load,
     Loop,
     Position,
+    Span,
     Statement,
     Store,
     Value,
@@ -300,13 +301,15 @@ class Emitter:
         step: Callable[[Index, tuple[Value, ...]], Sequence[Value]],
         barrier: bool = False,
         keep: bool = False,
+        span: Span | None = None,
     ) -> tuple[Value, ...]:
-        """``step(index, carried)`` once for each index in order; what it carries at the end.
+        """``step(index, carried)`` once for each index in order, or for those of the span; what it carries at the end.
 
         A loop of one step is no loop, unless it is to be kept."""
+        span, extent = _narrowed(span, extent)
         if extent == 0:
             return tuple(start)
-        if extent == 1 and not barrier and not keep:
+        if extent == 1 and not barrier and not keep and span is None:
             return tuple(step(ZERO, tuple(start)))
         counter = self.variable(extent)
         parameters = tuple(self.value(value.dtype) for value in start)
@@ -317,22 +320,23 @@ class Emitter:
             results = tuple(step(variable(counter), parameters))
         scope.closed = True
         after = tuple(self.value(value.dtype) for value in start)
-        self.add(Loop(after, counter, tuple(start), parameters, scope.block(results)), after)
+        self.add(Loop(after, counter, tuple(start), parameters, scope.block(results), span), after)
         return after
 
-    def each(self, extents: Sequence[int], step: Callable[[Place], None]) -> None:
-        """``step(indices)`` for all indices, in any order."""
-        if 0 in extents:
+    def each(self, extents: Sequence[int], step: Callable[[Place], None], span: Span | None = None) -> None:
+        """``step(indices)`` for all indices, or those of the span, in any order."""
+        span, first = _narrowed(span, extents[0] if extents else 1)
+        if 0 in (first, *extents):
             return
         variables = tuple(self.variable(extent) for extent in extents)
-        counted = tuple(v for v in variables if v.extent != 1)
+        counted = tuple(v for v in variables if v.extent != 1 or span is not None)
         if not counted:
             step(tuple(ZERO for _ in extents))
             return
         with self.within(self.inner(counted)) as scope:
             step(tuple(map(variable, variables)))
         scope.closed = True
-        self.add(Each(counted, scope.block()))
+        self.add(Each(counted, scope.block(), span))
 
     def choose(
         self, bounds: Sequence[Bound], then: Callable[[], Value], otherwise: Callable[[], Value], dtype: DType
@@ -513,6 +517,13 @@ class Emitter:
             limit = self.literal(value.dtype, 2**63 - 1)
             value = self.apply("minimum", (value, limit))
         return self.convert(value, INT64)
+
+
+def _narrowed(span: Span | None, extent: int) -> tuple[Span | None, int]:
+    """A span of ``extent`` steps and these; no span where it always has all of them, and no steps where never one."""
+    if span is None or (span.first == ZERO and span.end == constant(extent)):
+        return None, extent
+    return (None, 0) if span.first.least >= span.end.greatest else (span, extent)
 
 
 def _name(ref: Ref) -> str:

@@ -129,11 +129,11 @@ class _Writer:
                 blocks = self.block(then), self.block(otherwise)
                 self.statements.append(Branch(self.defined(results), self.same.get(condition, condition), *blocks))
             case Loop(results, variable, start, parameters, body):
-                inside = self.defined(parameters)
+                inside, span = self.defined(parameters), statement.span
                 within = self.block(body)
-                self.statements.append(Loop(self.defined(results), variable, self.flat(start), inside, within))
+                self.statements.append(Loop(self.defined(results), variable, self.flat(start), inside, within, span))
             case Each(variables, body):
-                self.statements.append(Each(variables, self.block(body)))
+                self.statements.append(Each(variables, self.block(body), statement.span))
             case Literal() | Position() | Load():
                 self.statements.append(statement)
 
