@@ -50,6 +50,8 @@ MPFR: dict[str, Callable[..., Any]] = {
     "erf": gmpy2.erf,
     "erfc": gmpy2.erfc,
     "erf_inv": _erf_inv,
+    "lgamma": lambda x: gmpy2.lgamma(x)[0],
+    "digamma": gmpy2.digamma,
     "rsqrt": gmpy2.rec_sqrt,
     "cbrt": gmpy2.cbrt,
     "atan2": gmpy2.atan2,

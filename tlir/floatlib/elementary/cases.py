@@ -1,4 +1,4 @@
-"""Special operands of the functions of two numbers that their kernels do not get right by themselves.
+"""Special operands of functions that their kernels do not get right by themselves.
 
 Each function gives conditions on the operands' values, and the word and flags that the specification has where they
 hold; later ones count before earlier ones. A signaling NaN raises INVALID besides.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
+from tlir.floatlib.elementary.exponential import pole
 from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.elementary.scalar import elementary
 from tlir.floatlib.format import Format
@@ -75,6 +76,15 @@ def power(fmt: Format, x: Number, y: Number) -> list[Case]:
     return cases
 
 
+def lgamma(fmt: Format, x: Number) -> list[Case]:
+    """The poles at the negative integers."""
+    if not fmt.signed:
+        return []
+    integral = x.m.both(x.m.both(x < 0.0, x > -inf), x.equals(x.rounded()))
+    word, raised = pole(fmt, 0)
+    return [(integral, word, int(raised))]
+
+
 def _exists(fmt: Format, word: int) -> bool:
     """Whether a word with a sign is the number that it looks like: some formats have no -0."""
     return not fmt.is_nan(word)
@@ -85,4 +95,4 @@ def _result(name: str, fmt: Format, *words: int) -> tuple[int, int]:
     return word, int(raised)
 
 
-CASES: dict[str, Callable[[Format, Number, Number], list[Case]]] = {"atan2": atan2, "hypot": hypot, "power": power}
+CASES: dict[str, Callable[..., list[Case]]] = {"atan2": atan2, "hypot": hypot, "lgamma": lgamma, "power": power}

@@ -11,10 +11,10 @@ from tlir.ir.ops import elementary, special
 from tlir.ir.types import DType
 
 _FUNCTIONS = frozenset(operation.name for family in (elementary, special) for operation in family.OPERATIONS)
-_NARROW_ALONE = frozenset({"erf_inv"})
+_NARROW_ALONE = frozenset({"erf_inv", "lgamma", "digamma"})
 """Functions with kernels for formats of at most 24 bits of precision only."""
 
-WITHOUT_KERNEL = (frozenset(op.name for op in special.OPERATIONS) | {"lgamma", "digamma"}) - _NARROW_ALONE
+WITHOUT_KERNEL = frozenset(op.name for op in special.OPERATIONS) - _NARROW_ALONE
 REASON = "no kernel computes it within a proven bound"
 
 _WITH = _FUNCTIONS - WITHOUT_KERNEL

@@ -15,7 +15,6 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Literal
 
 from flint import acb, arb, arb_poly, ctx
 
@@ -44,8 +43,9 @@ class Cells:
 
     ``function`` takes and gives balls of complex numbers; it is analytic but for real points up to ``singular``
     (everywhere where that is None). ``error``: what the relative error of ``at``, its roundings included, is below;
-    ``bound`` proves it. ``greatest``: "left" says that in an ellipse about a cell the function is nowhere larger in
-    magnitude than at the leftmost point, which is real; "boundary" has balls cover the ellipse instead.
+    ``bound`` proves it. ``falling``: for real numbers the function is positive and falls, and in an ellipse about a
+    cell it is nowhere larger in magnitude than at the leftmost point. So it is where it is completely monotonic, the
+    integral of e**(-xt) for a measure >= 0 of t. Otherwise balls cover the ellipse.
     """
 
     function: Callable[[acb], acb]
@@ -55,7 +55,7 @@ class Cells:
     degree: int
     error: float
     singular: float | None = 0.0
-    greatest: Literal["left", "boundary"] = "boundary"
+    falling: bool = False
 
     def cells(self) -> list[tuple[float, float]]:
         """The middle and half of the width of each."""
@@ -131,7 +131,7 @@ class Cells:
         return upper if math.isfinite(upper) else math.inf
 
     def _largest(self, middle: float, half: float, rho: arb, arcs: int = 48) -> arb:
-        if self.greatest == "left":
+        if self.falling:
             return abs(self.function(acb(middle - half * (rho + 1 / rho) / 2))).upper()
         largest = arb(0)
         for k in range(arcs // 2):  # the other half is the conjugate
@@ -141,8 +141,10 @@ class Cells:
         return largest
 
     def _least(self, middle: float, half: float, parts: int = 8) -> float:
+        if self.falling:
+            return float(self.function(acb(middle + half)).real.lower())
         balls = [arb(middle + half * (2 * k + 1 - parts) / parts, half / parts) for k in range(parts)]
-        return min(float(abs(self.function(acb(ball))).lower().real) for ball in balls)
+        return min(float(abs(self.function(acb(ball))).lower()) for ball in balls)
 
 
 def _quotient(value: arb, half: float, power: int) -> arb:

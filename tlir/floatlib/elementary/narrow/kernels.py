@@ -9,7 +9,7 @@ proved, in units of u = 2**-53, rounded up.
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.narrow import angle, arc, error, normal, power
+from tlir.floatlib.elementary.narrow import angle, arc, error, gamma, normal, power
 from tlir.floatlib.elementary.narrow import exp as exponential
 from tlir.floatlib.elementary.narrow import log as logarithm
 from tlir.floatlib.elementary.narrow.outcome import Kernel
@@ -45,6 +45,12 @@ def _below_one(x: Number) -> Predicate:
     return abs(x) < 1.0
 
 
+def _no_pole(x: Number) -> Predicate:
+    """Not a negative integer, and no NaN."""
+    m = x.m
+    return m.either(x > -0.5, m.both(x < 0.0, m.negation(x.equals(x.rounded()))))
+
+
 def _has_power(x: Number, y: Number) -> Predicate:
     """Not where x < 0 and y is no integer."""
     m = x.m
@@ -76,6 +82,8 @@ UNARY: dict[str, Kernel] = {
     "erf": Kernel(error.erf, 140 * ULP),
     "erfc": Kernel(error.erfc, 30 * ULP),
     "erf_inv": Kernel(normal.erf_inv, 52 * ULP, _below_one),
+    "lgamma": Kernel(gamma.lgamma, 44 * ULP),
+    "digamma": Kernel(gamma.digamma, 30 * ULP, _no_pole),
     "rsqrt": Kernel(power.rsqrt, 4 * ULP, _positive),
     "cbrt": Kernel(power.cbrt, 96 * ULP),
 }

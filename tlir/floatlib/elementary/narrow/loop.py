@@ -189,11 +189,12 @@ def _loop(
 def _rounded(m: Machine, fmt: Format, outcome: Outcome, error: float, flags: bool) -> tuple[Word, Word, Predicate]:
     """Word, flags, and where they are not decided."""
     value = outcome.value
-    if outcome.error is None:
+    if outcome.error is None and outcome.absolute is None:
         low, high = value * (1 - 2 * error), value * (1 + 2 * error)
     else:
-        width = value * (outcome.error + outcome.error)
-        low, high = value - width, value + width
+        width = outcome.absolute if outcome.error is None else value * outcome.error
+        assert width is not None
+        low, high = value - (width + width), value + (width + width)
     if not flags:
         below, above = _nearest(m, fmt, low), _nearest(m, fmt, high)
         return below, m.constant(0), m.negation(m.equal(below, above))

@@ -15,7 +15,8 @@ class Outcome:
 
     ``exact``: where it holds, the function's value is ``exact_value``. Elsewhere it is no number of 24 bits, unless it
     is zero (then ``value`` is), or ``perhaps_exact`` holds. ``doubtful``: where it holds, nothing is known. ``error``:
-    a bound on the relative error that depends on the operands, in place of the kernel's.
+    a bound on the relative error that depends on the operands, in place of the kernel's; ``absolute``: one on the
+    absolute error.
     """
 
     value: Number
@@ -24,6 +25,7 @@ class Outcome:
     perhaps_exact: Predicate | None = None
     doubtful: Predicate | None = None
     error: Number | None = None
+    absolute: Number | None = None
 
 
 def _anything(*operands: Number) -> Predicate:
