@@ -7,10 +7,11 @@ constant of a format is derived here from its descriptor, none is typed in.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 MAX_EXPONENT_BITS = 30
@@ -380,3 +381,14 @@ def named(name: str) -> Format:
     if fmt is None:
         raise FormatError(f"no format is called {name!r}; there are {', '.join(FORMATS)}")
     return fmt
+
+
+def text_of(fmt: Format) -> str:
+    """A text that ``from_text`` reads, one and the same for equal formats: its name, or its descriptor as JSON."""
+    return fmt.name if fmt.name in FORMATS else json.dumps(fmt.to_descriptor(), sort_keys=True)
+
+
+@lru_cache(maxsize=256)
+def from_text(text: str) -> Format:
+    """The format of a text of ``text_of``. FormatError or ValueError for another text."""
+    return FORMATS[text] if text in FORMATS else Format.from_descriptor(json.loads(text))

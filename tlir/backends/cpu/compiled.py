@@ -148,8 +148,7 @@ def _sources() -> str:
     """What the code of a kernel depends on beside its text: the files of this package, as they are now."""
     root = Path(__file__).parents[2]
     files = sorted(path for folder in ("backends/cpu", "floatlib", "kernel") for path in (root / folder).rglob("*.py"))
-    states = ((path, path.stat()) for path in files)
-    return "\n".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path, state in states)
+    return objects.states(files)
 
 
 __all__ = ["Compiled", "CompiledStages", "Plan", "address", "compile_kernel", "effort"]

@@ -70,6 +70,6 @@ def _divide(dtype: DType, real: Emitter, lanes: Lanes, x: Item, y: Item) -> Item
         ends = [apply("convert", apply(op, quotient, margin), to=component) for op in ("add", "subtract")]
         finite = holds("EQ", apply("subtract", numerator, numerator), apply("subtract", divisor, divisor))
         certain = builder.and_(builder.and_(finite, holds("LT", zero, divisor)), holds("EQ", *ends))
-        word = lanes.bits(ends[0])
-        parts.append(elementary.settled(lanes, name, component, operands, word, builder.not_(certain)))
+        words = lanes.limbs(ends[0])
+        parts.append(elementary.settled(lanes, name, component, operands, words, builder.not_(certain)))
     return Item(dtype, lanes.lanes, parts=(parts[0], parts[1]))

@@ -13,8 +13,8 @@ from threading import Thread, get_ident
 import llvmlite.binding as binding
 import numpy as np
 
-from tlir.floatlib.format import FORMATS, Format
-from tlir.floatlib.words import word_dtype
+from tlir.floatlib.format import Format, from_text
+from tlir.floatlib.words import Words, limbs, word_dtype
 
 SYMBOL = "tlir_elementary"
 
@@ -37,29 +37,33 @@ def _elementary(name: bytes, lanes: int, operands: int, mask: int, memory: int) 
 
 
 def _evaluate(name: str, lanes: int, operands: int, mask: int, memory: int) -> None:
-    op, text = name.split(" ")
+    """``memory`` has the limbs of each operand and then of the result, each of all lanes, as 64-bit words."""
+    op, text = name.split(" ", 1)
+    fmt = from_text(text)
+    count = limbs(fmt)
+    words = np.ctypeslib.as_array((ctypes.c_uint64 * (lanes * count * (operands + 1))).from_address(memory))
+    table = words.reshape(operands + 1, count, lanes)
+    chosen = [lane for lane in range(lanes) if mask >> lane & 1]
+    parts = [table[k][:, chosen].astype(word_dtype(fmt)) for k in range(operands)]
+    results = _specified(op, fmt, [part[0] if count == 1 else np.ascontiguousarray(part.T) for part in parts])
+    table[operands][:, chosen] = results if count == 1 else results.T
+
+
+def _specified(op: str, fmt: Format, operands: list[Words]) -> Words:
     if op in QUOTIENT_PARTS:
-        _quotient(QUOTIENT_PARTS.index(op), FORMATS[text], lanes, mask, memory)
-        return
+        return _quotient(QUOTIENT_PARTS.index(op), fmt, operands)
     # the specification is loaded when it is first needed
     from tlir.floatlib.elementary import evaluate
 
-    fmt = FORMATS[text]
-    words = np.ctypeslib.as_array((ctypes.c_uint64 * (lanes * (operands + 1))).from_address(memory))
-    table = words.reshape(operands + 1, lanes)
-    chosen = [lane for lane in range(lanes) if mask >> lane & 1]
-    table[operands, chosen] = evaluate(op, fmt, *(table[k, chosen].astype(word_dtype(fmt)) for k in range(operands)))
+    return np.asarray(evaluate(op, fmt, *operands))
 
 
-def _quotient(part: int, fmt: Format, lanes: int, mask: int, memory: int) -> None:
+def _quotient(part: int, fmt: Format, operands: list[Words]) -> Words:
     """A part of (a + bi) / (c + di)."""
     from tlir.floatlib.elementary import evaluate_complex
 
-    words = np.ctypeslib.as_array((ctypes.c_uint64 * (lanes * 5)).from_address(memory)).reshape(5, lanes)
-    chosen = [lane for lane in range(lanes) if mask >> lane & 1]
-    a, b, c, d = (words[k, chosen].astype(word_dtype(fmt)) for k in range(4))
-    quotients = evaluate_complex("divide", fmt, np.stack((a, b), -1), np.stack((c, d), -1))
-    words[4, chosen] = quotients[..., part]
+    a, b, c, d = operands
+    return np.asarray(evaluate_complex("divide", fmt, np.stack((a, b), 1), np.stack((c, d), 1))[:, part])
 
 
 def passed_on(others: Iterable[Thread] = ()) -> None:

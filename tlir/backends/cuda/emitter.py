@@ -14,7 +14,7 @@ from tlir.backends.cpu.lanes import I32, I64, LaneMachine
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.nest import Emitter, Ends
 from tlir.backends.cpu.space import Nest
-from tlir.backends.cpu.values import BFLOAT16, FLOAT32, FLOAT64, Item, Lanes, carrier, word_type
+from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
 from tlir.backends.cuda.builder import Builder, Text, expression
 from tlir.floatlib.elementary.double import functions as elementary_double
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
@@ -22,6 +22,12 @@ from tlir.floatlib.soft.machine import Real, Word
 from tlir.ir.types import DType
 from tlir.kernel.index import Index, Quotient, Remainder, Variable
 from tlir.kernel.ir import Block, Branch, Buffer, Kernel, Loop, Statement, Value
+
+LEAST_PRECISION = 17
+"""Bits of precision from which an operand that float64 leaves open is worth a kernel of double-double numbers."""
+
+FAR_EXPONENT = 20
+"""The largest angles that the first kernels reduce have this exponent."""
 
 
 class CudaMachine(LaneMachine):
@@ -59,15 +65,15 @@ class CudaLanes(Lanes):
     def call(self, name: str, result: Any, *arguments: Any) -> Any:
         return self.builder.intrinsic(name, result, list(arguments))
 
-    def _settle(self, op: str, dtype: DType, items: tuple[Item, ...], word: Any, left: Any) -> Item:
+    def _settle(self, op: str, dtype: DType, items: tuple[Item, ...], words: list[Any], left: Any) -> Item:
         """Evaluates once more, by kernels of double-double numbers, where there are some for the format."""
         b = self.builder
-        result = b.variable(word.type, expression(word))
+        results = [b.variable(word.type, expression(word)) for word in words]
         with b.if_then(left), self.scope():
-            self._settle_by(_wider(op, dtype), dtype, items, result)
-        return self.word(dtype, result)
+            self._settle_by(_wider(op, dtype), dtype, items, results)
+        return self.words(dtype, list(results))
 
-    def _settle_by(self, kernels: list[Any], dtype: DType, items: tuple[Item, ...], result: Text) -> None:
+    def _settle_by(self, kernels: list[Any], dtype: DType, items: tuple[Item, ...], results: list[Text]) -> None:
         b = self.builder
         if not kernels:
             self.leave_open()
@@ -76,19 +82,21 @@ class CudaLanes(Lanes):
         machine = self.machine(kernel.bits)
         found = kernel(machine, *(self.uint(item, kernel.bits) for item in items))
         mark = machine.and_(found.flags, machine.constant(elementary.UNDECIDED))
-        b.assign(result, self.bits(self.from_uint(dtype, found.word)))
+        for result, word in zip(results, self.limbs(self.from_uint(dtype, found.word)), strict=True):
+            b.assign(result, word)
         with b.if_then(b.not_(machine.equal(mark, machine.constant(0)))), self.scope():
-            self._settle_by(kernels[1:], dtype, items, result)
+            self._settle_by(kernels[1:], dtype, items, results)
 
 
 def _wider(op: str, dtype: DType) -> list[Any]:
     """The kernels that decide what the first one left open: of double-double numbers, and for large angles of sines,
     cosines and tangents one that reduces them by more digits of pi."""
     fmt, kernels = dtype.float_format, []
-    if fmt == FLOAT32 and op in elementary_double.NAMES:
-        kernels.append(elementary_double_loop.loop(op, fmt))
-    if fmt in (FLOAT32, FLOAT64, BFLOAT16) and op in elementary_double.FAR:
-        kernels.append(elementary_double_loop.loop(op, fmt, far=True))
+    if elementary_double_loop.fits(fmt) and op in elementary_double.NAMES:
+        if LEAST_PRECISION <= fmt.precision < elementary_double_loop.LEAST_PRECISION:
+            kernels.append(elementary_double_loop.loop(op, fmt))
+        if op in elementary_double.FAR and fmt.emax >= FAR_EXPONENT:
+            kernels.append(elementary_double_loop.loop(op, fmt, far=True))
     return kernels
 
 
@@ -190,10 +198,7 @@ class CudaEmitter(Emitter):
                 self.items[result.number] = self.item(start)
             return
         starts = [self._parts(p, self.item(s)) for p, s in zip(loop.parameters, loop.start, strict=True)]
-        if loop.span is None:
-            ends = self._run(loop.variable, loop.body, loop.parameters, starts)
-        else:
-            ends = self._run_span(loop.span, loop.variable, loop.body, loop.parameters, starts)
+        ends = self._run(loop.variable, loop.body, loop.parameters, starts)
         self._leave(loop, ends)
 
     def _leave(self, loop: Loop, ends: list[list[Any]]) -> None:
@@ -211,33 +216,15 @@ class CudaEmitter(Emitter):
     def _steps(
         self, variable: Variable, first: Any, count: int, starts: list[list[Any]]
     ) -> Iterator[tuple[list[list[Any]], Ends]]:
+        b, loop = self.builder, Ends(starts)
         if count == 1:
             self.addresses.counters[variable] = first
-            loop = Ends(starts)
             yield starts, loop
             return
-        b, counter = self.builder, self.builder.name()
-        with self._stepping(f"for (uint64_t {counter} = 0; {counter} < {count}ull; ++{counter})", starts) as steps:
-            self.addresses.counters[variable] = b.add(first, Text(I64, counter))
-            yield steps
-
-    @contextmanager
-    def _counting(
-        self, variable: Variable, first: Any, end: Any, starts: list[list[Any]], step: int = 1
-    ) -> Iterator[tuple[list[list[Any]], Ends]]:
-        b, counter = self.builder, self.builder.name()
-        # indices are small: neither end is negative
-        head = f"uint64_t {counter} = {expression(first)}; {counter} < {expression(end)}; {counter} += {step}ull"
-        with self._stepping(f"for ({head})", starts) as steps:
-            self.addresses.counters[variable] = b.define(I64, counter)
-            yield steps
-
-    @contextmanager
-    def _stepping(self, head: str, starts: list[list[Any]]) -> Iterator[tuple[list[list[Any]], Ends]]:
-        """The body of a loop with this head and what it carries."""
-        b, loop = self.builder, Ends(starts)
         carried = [[b.variable(part.type, expression(part)) for part in parts] for parts in starts]
-        with b.braces(head), self.narrow.scope():
+        counter = b.name()
+        with b.braces(f"for (uint64_t {counter} = 0; {counter} < {count}ull; ++{counter})"), self.narrow.scope():
+            self.addresses.counters[variable] = b.add(first, Text(I64, counter))
             # inside a step the carried values keep their old values until its end
             current = [[b.define(part.type, expression(part)) for part in parts] for parts in carried]
             yield current, loop

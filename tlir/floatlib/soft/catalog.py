@@ -30,6 +30,7 @@ class Kernel:
     ``name``: the operation, the formats and the modes, for people. ``operands`` and ``result``: bits of their words,
     which arrays hold as ``words`` says. ``bits``: the machine word that suits it. ``interleave``: how many vectors a
     compiled loop takes at a time, which hides the latency of long chains of operations; 0 where the compiler decides.
+    ``key``: of a kernel of thousands of operations, which ``soft.blocks`` compiles: a text that no other one has.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Kernel:
     flags: bool
     build: Callable[..., Result]
     interleave: int = 0
+    key: str = ""
 
     def __call__(self, m: Machine, *operands: Uint) -> Result:
         return self.build(m, *operands)

@@ -7,6 +7,7 @@ flag is set anywhere, and binary64 serves only the estimates of ``division``.
 from __future__ import annotations
 
 import ctypes
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -270,12 +271,22 @@ def _with_wide_vectors(text: str) -> str:
     return "\n".join([*lines, 'attributes #0 = { nounwind "prefer-vector-width"="512" }'])
 
 
+@lru_cache(maxsize=1)
+def _blocks() -> Any:
+    from tlir.floatlib.soft import blocks
+
+    return blocks
+
+
 _LOOPS: dict[Kernel, Any] = {}
 
 
 def _loop(kernel: Kernel) -> Any:
     if kernel not in _LOOPS:
-        address = objects.compile_ir(emit(kernel), ["loop"])["loop"]
+        if kernel.key:
+            address = _blocks().functions(kernel.key, lambda: kernel)["loop"]
+        else:
+            address = objects.compile_ir(emit(kernel), ["loop"])["loop"]
         pointers = [ctypes.c_void_p] * (len(kernel.operands) + 2)
         _LOOPS[kernel] = ctypes.CFUNCTYPE(None, ctypes.c_int64, *pointers)(address)
     return _LOOPS[kernel]

@@ -32,7 +32,9 @@ KEPT_FILES = 4096
 
 VECTORIZED = "O3, loop and superword vectorization"
 PLAIN = "O2, loops as they are"
-"""Pipelines: one for code of scalars, and a quicker one for code that is written in vectors already."""
+STRAIGHT = "as written"
+"""Pipelines: one for code of scalars, a quicker one for code that is written in vectors already, and the quickest for
+thousands of operations without a branch, of which none is in vain."""
 
 _LOCK = Lock()
 if hasattr(os, "register_at_fork"):
@@ -68,9 +70,12 @@ def object_code(text: str, pipeline: str = VECTORIZED) -> bytes:
     """A module in LLVM's assembly language as object code for this processor. RuntimeError for text that is none."""
     vectorize = pipeline == VECTORIZED
     with _LOCK:
-        machine = _target()
         module = binding.parse_assembly(text)
         module.verify()
+        if pipeline == STRAIGHT:
+            straight: bytes = _target(1).emit_object(module)
+            return straight
+        machine = _target()
         options = binding.create_pipeline_tuning_options(speed_level=3 if vectorize else 2)
         options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = vectorize
         passes = binding.create_pass_builder(machine, options)
@@ -107,6 +112,12 @@ def kept(key: str) -> bytes | None:
     return found
 
 
+def is_kept(key: str) -> bool:
+    """Whether something is kept under a name, whole or not."""
+    place = folder()
+    return place is not None and (place / f"{key}.o").is_file()
+
+
 def was_foreign() -> None:
     """What ``kept`` has just given is not what its name says: it is compiled after all."""
     counts["hits"] -= 1
@@ -118,6 +129,11 @@ def keep(key: str, data: bytes) -> None:
     place = folder()
     if place is not None:
         _write(place / f"{key}.o", data)
+
+
+def states(files: Iterable[Path]) -> str:
+    """Files as they are now: what is kept for code that they make depends on them."""
+    return "\n".join(f"{path} {state.st_size} {state.st_mtime_ns}" for path, state in ((p, p.stat()) for p in files))
 
 
 _from_buffer = (ctypes.c_char * 0).from_buffer
@@ -156,12 +172,12 @@ def has_fma() -> bool:
     return not is_x86() or "+fma" in _host()[2].split(",")
 
 
-@lru_cache(maxsize=1)
-def _target() -> Any:
+@lru_cache(maxsize=2)
+def _target(level: int = 3) -> Any:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     triple, cpu, features = _host()
-    return binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=3)
+    return binding.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=level)
 
 
 # The folder

@@ -1,4 +1,5 @@
-"""A kernel recorded once as a list of operations, and written out as a Python function of NumPy expressions.
+"""A kernel recorded once as a list of operations, and written out as a Python function of NumPy expressions, or carried
+out by another machine.
 
 Building a kernel's ``Uint`` values takes longer than the arithmetic of a small array, so it happens once per kernel.
 Recording folds constants, computes equal expressions once, and drops what no result needs.
@@ -136,18 +137,58 @@ def _simplified(name: str, arguments: tuple[Value, ...]) -> Value | None:
     return None
 
 
-def compile_numpy(
-    build: Callable[..., Any], bits: int, widths: Sequence[int], flags: bool
-) -> Callable[..., tuple[Any, ...]]:
-    """A function of the limbs of all operands, least significant first, as arrays of the machine's type, that returns
-    those of the result, and the flags after them if there are."""
+@dataclass(frozen=True)
+class Tape:
+    """A kernel's operations in order, those that a result needs: of the limbs of all operands, least significant first,
+    to the limbs of the result and, where the kernel has them, its flags."""
+
+    bits: int
+    inputs: tuple[Value, ...]
+    steps: tuple[Step, ...]
+    outputs: tuple[Value, ...]
+
+    def carried_out(self, m: Machine, inputs: Sequence[Any]) -> list[Any]:
+        """What a machine of the same ``bits`` makes of its words ``inputs``: the outputs."""
+        known: dict[int, Any] = {value.index: word for value, word in zip(self.inputs, inputs, strict=True)}
+
+        def of(value: Value) -> Any:
+            return known[value.index] if value.index else _made(m, value.constant)
+
+        for step in self.steps:
+            if step.name == "table":
+                results = m.table(step.arguments[0].constant, of(step.arguments[1]))
+            else:
+                results = getattr(m, step.name)(*map(of, step.arguments))
+            for value, result in zip(step.results, results if len(step.results) > 1 else (results,), strict=True):
+                known[value.index] = result
+        return [of(value) for value in self.outputs]
+
+
+def _made(m: Machine, constant: Any) -> Any:
+    """A constant of a recording on a machine."""
+    if isinstance(constant, np.bool_):
+        return m.truth(bool(constant))
+    return m.real_constant(float(constant)) if isinstance(constant, np.float64) else m.constant(int(constant))
+
+
+def record(build: Callable[..., Any], bits: int, widths: Sequence[int], flags: bool) -> Tape:
+    """A kernel's function of a machine, recorded."""
     recorder = Recorder(bits)
     machine = cast(Machine, recorder)
     inputs = [[recorder.new() for _ in range(limb_count(machine, width))] for width in widths]
     result = build(machine, *(Uint(machine, list(limbs), width) for limbs, width in zip(inputs, widths, strict=True)))
     outputs: list[Value] = [*result.word.limbs, *([result.flags] if flags else [])]
     names = [value for limbs in inputs for value in limbs]
-    return _write(_needed(recorder.steps, outputs), names, outputs, recorder.numpy)
+    return Tape(bits, tuple(names), tuple(_needed(recorder.steps, outputs)), tuple(outputs))
+
+
+def compile_numpy(
+    build: Callable[..., Any], bits: int, widths: Sequence[int], flags: bool
+) -> Callable[..., tuple[Any, ...]]:
+    """A function of the limbs of all operands, least significant first, as arrays of the machine's type, that returns
+    those of the result, and the flags after them if there are."""
+    tape = record(build, bits, widths, flags)
+    return _write(list(tape.steps), list(tape.inputs), list(tape.outputs), NumpyMachine(bits))
 
 
 def _needed(steps: list[Step], outputs: list[Value]) -> list[Step]:

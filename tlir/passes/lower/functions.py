@@ -18,19 +18,41 @@ WITHOUT_KERNEL = frozenset(op.name for op in special.OPERATIONS) - _NARROW_ALONE
 REASON = "no kernel computes it within a proven bound"
 
 _WITH = _FUNCTIONS - WITHOUT_KERNEL
-_FORMATS = frozenset(fmt for fmt in FORMATS.values() if fmt.precision <= 24) | {FORMATS["float64"]}
+_QUOTIENTS = frozenset(fmt for fmt in FORMATS.values() if fmt.precision <= 24) | {FORMATS["float64"]}
 
 
 def has_kernel(op: str, dtype: DType) -> bool:
     """Whether there is code with a proven bound for a function of a float dtype."""
     fmt = dtype.float_format
-    return op in _WITH and fmt in _FORMATS and (fmt.precision <= 24 or op not in _NARROW_ALONE)
+    return op in _WITH and (_narrow(fmt) or (op not in _NARROW_ALONE and _double(fmt)))
+
+
+def _narrow(fmt: Format) -> bool:
+    """``tlir.floatlib.elementary.narrow.arrays.applies``: by the processor's float64."""
+    return fmt.precision <= 24 and fmt.width <= 32 and _within(fmt, 502)
+
+
+def _double(fmt: Format) -> bool:
+    """``tlir.floatlib.elementary.double.loop.applies``: by double-double numbers."""
+    return fmt == FORMATS["float64"] or (
+        _is_ieee(fmt) and 25 <= fmt.precision <= 51 and fmt.width <= 64 and _within(fmt, 880)
+    )
+
+
+def _is_ieee(fmt: Format) -> bool:
+    """Whether a format is of IEEE 754's kind."""
+    return fmt.nans == "ieee" and fmt.signed_zero
+
+
+def _within(fmt: Format, exponent: int) -> bool:
+    """Whether all numbers of a format are 0 or from 2**-exponent to below 2**(exponent + 1)."""
+    return fmt.emin - fmt.fraction_bits >= -exponent and fmt.emax <= exponent
 
 
 def has_quotient(component: DType) -> bool:
     """Whether there is code for quotients of complex numbers whose parts are of this dtype."""
     fmt = component.float_format
-    return fmt in _FORMATS and fmt.has_zero
+    return fmt in _QUOTIENTS and fmt.has_zero
 
 
 def _in_float64(fmt: Format) -> bool:

@@ -67,12 +67,16 @@ INEXACT = int(Flags.INEXACT)
 def applies(name: str, fmt: Format) -> bool:
     """Whether there is a loop for the function and the format: binary64, or one of IEEE 754's kind of 25 to 51 bits of
     precision within 2**±880."""
-    if name not in NAMES:
-        return False
+    return name in NAMES and (fmt == FLOAT64 or fmt.precision >= LEAST_PRECISION) and fits(fmt)
+
+
+def fits(fmt: Format) -> bool:
+    """Whether double-double numbers serve the format, which may be one that less is enough for: binary64, or one of
+    IEEE 754's kind of at most 51 bits of precision within 2**±880."""
     ieee = fmt.infinities and fmt.nans == "ieee" and fmt.signed and fmt.signed_zero and fmt.subnormals
     return fmt == FLOAT64 or (
         ieee
-        and LEAST_PRECISION <= fmt.precision <= GREATEST_PRECISION
+        and fmt.precision <= GREATEST_PRECISION
         and fmt.width <= BITS
         and fmt.emin - fmt.fraction_bits >= -GREATEST_EXPONENT
         and fmt.emax <= GREATEST_EXPONENT
@@ -95,8 +99,8 @@ class Task:
 
 @cache
 def loop(name: str, fmt: Format = FLOAT64, flags: bool = False, far: bool = False) -> Kernel:
-    """The loop of a function where it ``applies``; its byte has flags if asked for. ``far``: by the kernel of ``FAR``.
-    KeyError for another name."""
+    """The loop of a function in a format that ``fits``; its byte has flags if asked for. ``far``: by the kernel of
+    ``FAR``. KeyError for another name."""
     task = Task(name, fmt, flags, far)
     count = 2 if name in BINARY else 1
     build = partial(_build, task, [] if name in BINARY else _overrides(task))
