@@ -198,7 +198,10 @@ class CudaEmitter(Emitter):
                 self.items[result.number] = self.item(start)
             return
         starts = [self._parts(p, self.item(s)) for p, s in zip(loop.parameters, loop.start, strict=True)]
-        ends = self._run(loop.variable, loop.body, loop.parameters, starts)
+        if loop.span is None:
+            ends = self._run(loop.variable, loop.body, loop.parameters, starts)
+        else:
+            ends = self._run_span(loop.span, loop.variable, loop.body, loop.parameters, starts)
         self._leave(loop, ends)
 
     def _leave(self, loop: Loop, ends: list[list[Any]]) -> None:
@@ -216,15 +219,33 @@ class CudaEmitter(Emitter):
     def _steps(
         self, variable: Variable, first: Any, count: int, starts: list[list[Any]]
     ) -> Iterator[tuple[list[list[Any]], Ends]]:
-        b, loop = self.builder, Ends(starts)
         if count == 1:
             self.addresses.counters[variable] = first
+            loop = Ends(starts)
             yield starts, loop
             return
-        carried = [[b.variable(part.type, expression(part)) for part in parts] for parts in starts]
-        counter = b.name()
-        with b.braces(f"for (uint64_t {counter} = 0; {counter} < {count}ull; ++{counter})"), self.narrow.scope():
+        b, counter = self.builder, self.builder.name()
+        with self._stepping(f"for (uint64_t {counter} = 0; {counter} < {count}ull; ++{counter})", starts) as steps:
             self.addresses.counters[variable] = b.add(first, Text(I64, counter))
+            yield steps
+
+    @contextmanager
+    def _counting(
+        self, variable: Variable, first: Any, end: Any, starts: list[list[Any]], step: int = 1
+    ) -> Iterator[tuple[list[list[Any]], Ends]]:
+        b, counter = self.builder, self.builder.name()
+        # indices are small: neither end is negative
+        head = f"uint64_t {counter} = {expression(first)}; {counter} < {expression(end)}; {counter} += {step}ull"
+        with self._stepping(f"for ({head})", starts) as steps:
+            self.addresses.counters[variable] = b.define(I64, counter)
+            yield steps
+
+    @contextmanager
+    def _stepping(self, head: str, starts: list[list[Any]]) -> Iterator[tuple[list[list[Any]], Ends]]:
+        """The body of a loop with this head and what it carries."""
+        b, loop = self.builder, Ends(starts)
+        carried = [[b.variable(part.type, expression(part)) for part in parts] for parts in starts]
+        with b.braces(head), self.narrow.scope():
             # inside a step the carried values keep their old values until its end
             current = [[b.define(part.type, expression(part)) for part in parts] for parts in carried]
             yield current, loop
