@@ -1,9 +1,9 @@
 """Elementary functions on arrays of words, correctly rounded.
 
 Words and flags are those of ``elementary.scalar.elementary`` and ``elementary.complex.words.elementary_complex``, the
-specification. Here formats of up to 24 bits of precision go through ``elementary.narrow.arrays``, and binary64 and
-formats within it through ``elementary.double.loop``, where their bounds decide; each distinct operand of the rest is
-evaluated once, and formats of up to 16 bits keep what was evaluated.
+specification. Here formats of up to 24 bits of precision go through ``elementary.narrow.arrays``, binary64 and formats
+within it through ``elementary.double.loop``, complex numbers through ``elementary.complex.loop``, where their bounds
+decide; each distinct operand of the rest is evaluated once, and formats of up to 16 bits keep what was evaluated.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.floatlib.arb import ArgumentTooLargeError, ElementaryError, PrecisionLimitError
+from tlir.floatlib.elementary.complex import loop as pairs
 from tlir.floatlib.elementary.complex.words import BINARY as COMPLEX_BINARY
 from tlir.floatlib.elementary.complex.words import UNARY as COMPLEX_UNARY
 from tlir.floatlib.elementary.complex.words import elementary_complex
@@ -121,13 +122,23 @@ def evaluate_complex(name: str, fmt: Format, *operands: Words, flags: bool = Fal
         parts = np.moveaxis(columns[0], len(shape) - 1, 0)
         return evaluate("hypot", fmt, parts[0], parts[1], flags=flags)
     rows = np.concatenate([column.reshape(-1, 2, limbs(fmt)) for column in columns], axis=1)
+    if flags or not pairs.applies(name, fmt):
+        words, raised = _specified_complex(name, fmt, rows)
+        words = words.reshape(columns[0].shape)
+        return (words, raised.reshape(shape[:-1])) if flags else words
+    words, undecided = pairs.evaluate_fast(
+        name, fmt, tuple(np.ascontiguousarray(rows[:, k, 0]) for k in range(rows.shape[1]))
+    )
+    if undecided.size:
+        words[undecided] = _specified_complex(name, fmt, rows[undecided])[0][..., 0]
+    return words.reshape(columns[0].shape)
 
+
+def _specified_complex(name: str, fmt: Format, rows: Words) -> tuple[Words, Flags8]:
     def function(row: Sequence[int]) -> tuple[tuple[int, int], int]:
         return elementary_complex(name, fmt, *zip(row[::2], row[1::2], strict=True))
 
-    words, raised = _distinct(fmt, rows, function)
-    words = words.reshape(columns[0].shape)
-    return (words, raised.reshape(shape[:-1])) if flags else words
+    return _distinct(fmt, rows, function)
 
 
 def _distinct(fmt: Format, rows: Words, function: Callable[[Sequence[int]], tuple[Any, int]]) -> tuple[Words, Flags8]:

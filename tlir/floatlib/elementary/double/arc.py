@@ -124,7 +124,7 @@ def _octant_of_circle(n: Double, d: Double) -> Double:
 Octant = Callable[[Double, Double], Double]
 
 
-def _angle(n: Double, d: Double, left: Predicate | None = None, octant: Octant = _octant) -> Double:
+def angle_of(n: Double, d: Double, left: Predicate | None = None, octant: Octant = _octant) -> Double:
     """The angle of the point (d, n), n and d >= 0 and not both 0, or of (-d, n) where ``left``: within what ``octant``
     has and 2**-97.
 
@@ -149,13 +149,13 @@ def _minus(value: tuple[float, float], angle: Double) -> Double:
 def atan(x: Number) -> Double:
     """The angle of (1, |x|), with the sign of x: 2**-69.5. For 2**-900 < |x| < 2**900."""
     zero = x.like(0.0)
-    return signed(_angle(Double(abs(x), zero), Double(x.like(1.0), zero)), x.sign)
+    return signed(angle_of(Double(abs(x), zero), Double(x.like(1.0), zero)), x.sign)
 
 
 def atan2(y: Number, x: Number) -> Double:
     """The angle of (x, y): 2**-69.5. For |x| and |y| within 2**±900, or one of them 0."""
     zero = x.like(0.0)
-    return signed(_angle(Double(abs(y), zero), Double(abs(x), zero), x < 0.0), y.sign)
+    return signed(angle_of(Double(abs(y), zero), Double(abs(x), zero), x < 0.0), y.sign)
 
 
 def _other_leg(x: Number) -> Double:
@@ -166,9 +166,9 @@ def _other_leg(x: Number) -> Double:
 
 def asin(x: Number) -> Double:
     """The angle of (sqrt(1 - x**2), |x|), with the sign of x: 2**-70.5. For |x| < 1."""
-    return signed(_angle(Double(abs(x), x.like(0.0)), _other_leg(x), None, _octant_of_circle), x.sign)
+    return signed(angle_of(Double(abs(x), x.like(0.0)), _other_leg(x), None, _octant_of_circle), x.sign)
 
 
 def acos(x: Number) -> Double:
     """The angle of (x, sqrt(1 - x**2)): 2**-70.5. For |x| < 1."""
-    return _angle(_other_leg(x), Double(abs(x), x.like(0.0)), x < 0.0, _octant_of_circle)
+    return angle_of(_other_leg(x), Double(abs(x), x.like(0.0)), x < 0.0, _octant_of_circle)

@@ -224,3 +224,17 @@ def tan(x: Number, reduce: Reduction = reduce_near) -> Double:
     upper, lower = _sum(sine, cosine, r), _sum(cosine, -sine, r)
     odd = m.equal(m.and_(k, m.constant(QUARTER)), m.constant(QUARTER))
     return divide(select_double(odd, -lower, upper), select_double(odd, upper, lower))
+
+
+def sine_cosine(x: Number, reduced: Reduced) -> tuple[Double, Double]:
+    """sin x and cos x, each within 2**-68.4 of it and 2**-120, from what a reduction of x gave."""
+    m = x.m
+    k, r = reduced
+    sine, cosine = _quadrant(x, k)
+    upper, lower = _sum(sine, cosine, r), _sum(cosine, -sine, r)
+    odd = m.equal(m.and_(k, m.constant(QUARTER)), m.constant(QUARTER))
+    negative = m.equal(m.and_(k, m.constant(2 * QUARTER)), m.constant(2 * QUARTER))
+    return (
+        _flipped(select_double(odd, lower, upper), negative),
+        _flipped(select_double(odd, -upper, lower), negative),
+    )

@@ -159,7 +159,7 @@ def log10(x: Number) -> Double:
     return multiply(logarithm(x), constant(x.m, _inverse_logarithms()[1]))
 
 
-def _of_one_plus(s: Double) -> Double:
+def log_of_one_plus(s: Double) -> Double:
     """log(1 + s) for s = 0 to 2**900, or -1 < s.hi with s.lo = 0: 1 + s is h + l, exactly but for the rounding of the
     lows: 2**-105 of 1 + s, so 2**-96 of the logarithm where that is not below 2**-9. Below, it is log(1 + s) of s
     itself."""
@@ -212,7 +212,7 @@ def atanh(x: Number) -> Double:
     magnitude = abs(x)
     zero = x.like(0.0)
     quotient = divide(Double(magnitude * 2.0, zero), two_sum(x.like(1.0), -magnitude))
-    result = _of_one_plus(quotient)
+    result = log_of_one_plus(quotient)
     return signed(Double(result.hi * 0.5, result.lo * 0.5), x.sign)
 
 

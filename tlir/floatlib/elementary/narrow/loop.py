@@ -196,7 +196,7 @@ def _rounded(m: Machine, fmt: Format, outcome: Outcome, error: float, flags: boo
         assert width is not None
         low, high = value - (width + width), value + (width + width)
     if not flags:
-        below, above = _nearest(m, fmt, low), _nearest(m, fmt, high)
+        below, above = nearest(m, fmt, low), nearest(m, fmt, high)
         return below, m.constant(0), m.negation(m.equal(below, above))
     exact = value.equals(0.0)
     if outcome.exact is not None and outcome.exact_value is not None:
@@ -216,7 +216,8 @@ def _rounded(m: Machine, fmt: Format, outcome: Outcome, error: float, flags: boo
     return below, below_flags, m.negation(decided)
 
 
-def _nearest(m: Machine, fmt: Format, x: Number) -> Word:
+def nearest(m: Machine, fmt: Format, x: Number) -> Word:
+    """The word of the number of the format nearest to x."""
     if fmt == FLOAT32:
         return m.round32(x.value)
     return conversion.convert(m, FLOAT64, fmt, Uint(m, [x.bits], 64)).word.limbs[0]

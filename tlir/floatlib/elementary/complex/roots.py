@@ -1,0 +1,59 @@
+"""Kernels of the complex square root, its reciprocal and the sign. u = 2**-53.
+
+With h = |z| and w = sqrt((h + |x|) / 2), the parts of sqrt z are w and |y| / 2w, in the other order where x < 0. All
+terms are positive: h is within 2**-99, h + |x| within 2**-98, w within 2**-98 (half of that and 8 u**2), quotients and
+products of them within 2**-96: ``ERROR`` has a factor of 8 above that.
+"""
+
+from __future__ import annotations
+
+from tlir.floatlib.elementary.complex.parts import Outcome, double, length, relative, root, scaled, swapped_sign
+from tlir.floatlib.elementary.double.arithmetic import (
+    Double,
+    add_number,
+    divide,
+    select,
+    select_double,
+    signed,
+)
+from tlir.floatlib.elementary.number import Number
+from tlir.floatlib.soft.machine import Word
+
+ERROR = 2.0**-93
+
+
+def _legs(x: Number, y: Number) -> tuple[Double, Double, Double]:
+    """h, w and |y| / 2w, which is 0 for z = 0."""
+    magnitude = abs(x)
+    h = length(double(magnitude), y)
+    w = root(scaled(add_number(h, magnitude), 0.5))
+    zero = w.hi.equals(0.0)
+    below = Double(select(zero, x.like(1.0), w.hi + w.hi), w.lo + w.lo)
+    return h, w, divide(double(abs(y)), below)
+
+
+def sqrt(x: Number, y: Number) -> Outcome:
+    """``ERROR``. A part that is 0 is so exactly: one of x and y is. It has the sign of y, or is +0."""
+    _, w, other = _legs(x, y)
+    real, imaginary = select_double(x < 0.0, other, w), select_double(x < 0.0, w, other)
+    return Outcome(relative(real, ERROR, _positive(x)), relative(signed(imaginary, y.sign), ERROR, y.sign))
+
+
+def rsqrt(x: Number, y: Number) -> Outcome:
+    """conj(sqrt z) / |z|, for z other than 0: ``ERROR``. With y = 0 the parts are 1 / w and 0 where h = |x| = w**2."""
+    h, w, other = _legs(x, y)
+    greater, lesser = divide(w, h), divide(other, h)
+    real, imaginary = select_double(x < 0.0, lesser, greater), select_double(x < 0.0, greater, lesser)
+    sign = swapped_sign(y.sign, y)
+    return Outcome(relative(real, ERROR, _positive(x)), relative(signed(imaginary, sign), ERROR, sign))
+
+
+def sign(x: Number, y: Number) -> Outcome:
+    """z / |z|, for z other than 0: ``ERROR``."""
+    h = length(double(x), y)
+    real, imaginary = (relative(divide(double(part), h), ERROR, part.sign) for part in (x, y))
+    return Outcome(real, imaginary)
+
+
+def _positive(x: Number) -> Word:
+    return x.m.constant(0)
