@@ -1,0 +1,9 @@
+"""The functions that have kernels, by name: those of the families beside this module."""
+
+from __future__ import annotations
+
+from tlir.floatlib.elementary.wide import exponential, logarithm
+from tlir.floatlib.elementary.wide.function import Function
+
+FUNCTIONS: dict[str, Function] = {**exponential.FUNCTIONS, **logarithm.FUNCTIONS}
+NAMES = tuple(FUNCTIONS)

@@ -1,0 +1,106 @@
+"""A value with a bound on its error, rounded once to a format, and whether the bound decides the word and the flags.
+
+The significand is shifted so that its highest bit is at the top, or further down where the result is subnormal; its
+error, in units of the last bit, grows with it. What lies below the last place of the format is the *tail*. The word is
+certain if no number within the error has another one: if the tail, with half a last place added and carries dropped, is
+at least the error and at most the error below its end (Ziv's test; beside a power of two, where the last place changes,
+numbers within the error round to that power). Rounding and the flags change only at multiples of a quarter of the last
+place; they are certain if the part of the tail below the quarters is that far from its ends.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from tlir.floatlib.elementary.wide.fixed import DIGIT
+from tlir.floatlib.elementary.wide.work import LIFT, Value
+from tlir.floatlib.format import Format
+from tlir.floatlib.rounding import Flags
+from tlir.floatlib.soft.machine import Machine, Predicate, Word
+from tlir.floatlib.soft.rounding import Exponent, Result, round_pack, smaller
+from tlir.floatlib.soft.uint import Uint, constant
+
+UNDECIDED = 0x80
+"""The word is not certain."""
+MAY_BE_EXACT = 0x40
+"""The word is certain, the flags are not."""
+
+WINDOW = 62
+"""Bits of the tail that are looked at, at most; so that sums with an error stay within a word."""
+
+
+def rounded(m: Machine, fmt: Format, value: Value, exact: bool, flags: bool) -> Result:
+    """The word, and a byte: the flags if ``flags``, with the marks ``UNDECIDED`` and ``MAY_BE_EXACT``.
+
+    ``exact`` says that the value may be a number of the format; otherwise it never is, so that INEXACT is certain, and
+    UNDERFLOW is where the word is not that of the smallest normal number."""
+    significand = value.significand.bits()
+    bits, precision = significand.bits, fmt.precision
+    tail = bits - precision
+    assert tail >= 4
+    most = bits - 1 if value.zeros is None else min(value.zeros, bits - 1)
+    zeros = smaller(m, significand.leading_zeros(), m.constant(most)) if most else m.constant(0)
+    aligned = significand.left_by(zeros, most) if most else significand
+    # the exponent of the top bit, counted from emin
+    top = m.subtract(m.add(value.exponent, m.constant(LIFT)), zeros)
+    offset = LIFT + fmt.emin - DIGIT * (value.significand.size - value.significand.point) + 1
+    below = m.less(top, m.constant(offset))
+    difference = m.subtract(top, m.constant(offset))
+    room = m.select(below, m.constant(0), difference)
+    down = m.select(below, m.subtract(m.constant(0), difference), m.constant(0))
+    aligned = aligned.right_by_sticky(smaller(m, down, m.constant(bits)), bits)
+    result = round_pack(
+        m,
+        fmt,
+        value.sign,
+        aligned,
+        Exponent(room, 0),
+        flags=flags,
+        sticky=m.truth(True),
+        may_underflow=False,
+        leading=0,
+    )
+    window = min(tail, WINDOW)
+    lost = tail - window
+    part = aligned.right(lost).low(window).limbs[0]
+    error = _error(m, ceil(value.significand.error) + 1, zeros, most, lost, window)
+    half = m.and_(m.add(part, m.constant(1 << (window - 1))), m.constant((1 << window) - 1))
+    decided = _apart(m, half, error, window)
+    if not flags:
+        return Result(result.word, m.select(decided, m.constant(0), m.constant(UNDECIDED)))
+    quarter = m.and_(part, m.constant((1 << (window - 2)) - 1))
+    certain = _apart(m, quarter, error, window - 2)
+    assert result.flags is not None
+    if exact:
+        byte = m.or_(result.flags, m.select(certain, m.constant(0), m.constant(MAY_BE_EXACT)))
+    else:
+        byte = m.or_(result.flags, m.constant(int(Flags.INEXACT)))
+        smallest = result.word.low(fmt.magnitude_bits).equals(constant(m, 1 << fmt.fraction_bits))
+        decided = m.both(decided, m.either(certain, m.negation(smallest)))
+    return Result(result.word, m.select(decided, byte, m.constant(UNDECIDED)))
+
+
+def _error(m: Machine, units: int, zeros: Word, most: int, lost: int, window: int) -> Word:
+    """units * 2**zeros in units of 2**lost, and two more for the bits left out on either side; half of the window,
+    which decides nothing, where it is more than an eighth."""
+    limit, hopeless = 1 << (window - 3), m.constant(1 << (window - 1))
+    if units >= limit << lost:
+        return hopeless
+    if not most:
+        return m.constant((units >> lost) + 2)
+    room = ((limit << lost) // units).bit_length() - 1
+    up = smaller(m, zeros, m.constant(room))
+    if lost:
+        # in two steps, because a constant shift of a register by a variable one would need more than a word
+        register = Uint(m, constant(m, units, units.bit_length() + room).limbs, units.bit_length() + room)
+        scaled = register.left_by(up, room).right(lost).limbs[0]
+    else:
+        scaled = m.shift_left(m.constant(units), up)
+    scaled = m.add(scaled, m.constant(2))
+    return m.select(m.less(m.constant(room), zeros), hopeless, scaled)
+
+
+def _apart(m: Machine, part: Word, error: Word, bits: int) -> Predicate:
+    """error <= part < 2**bits - error."""
+    above = m.negation(m.less(part, error))
+    return m.both(above, m.less(m.add(part, error), m.constant(1 << bits)))
