@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.wide import exponential, logarithm
+from tlir.floatlib.elementary.wide import arc, circular, exponential, logarithm
 from tlir.floatlib.elementary.wide.function import Function
 
-FUNCTIONS: dict[str, Function] = {**exponential.FUNCTIONS, **logarithm.FUNCTIONS}
+FUNCTIONS: dict[str, Function] = {
+    **exponential.FUNCTIONS,
+    **logarithm.FUNCTIONS,
+    **circular.FUNCTIONS,
+    **arc.FUNCTIONS,
+}
 NAMES = tuple(FUNCTIONS)
