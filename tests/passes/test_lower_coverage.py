@@ -6,6 +6,7 @@ import pytest
 
 from tlir.floatlib.elementary.double import loop as double
 from tlir.floatlib.elementary.narrow import arrays as narrow
+from tlir.floatlib.elementary.wide import loop as wide
 from tlir.floatlib.format import FORMATS, Format
 from tlir.ir.ops import OPERATIONS, elementary, special
 from tlir.ir.types import DType
@@ -43,5 +44,5 @@ def test_every_elementwise_operation_but_some_functions_is_lowered() -> None:
 )
 def test_functions_have_kernels_where_there_is_code_for_them(name: str) -> None:
     for fmt in (*FORMATS.values(), *CUSTOM):
-        there = narrow.applies(name, fmt) or double.applies(name, fmt)
+        there = narrow.applies(name, fmt) or double.applies(name, fmt) or wide.applies(name, fmt)
         assert has_kernel(name, DType("custom", "float", fmt.width, fmt)) == there, fmt

@@ -16,7 +16,7 @@ from typing import Any
 
 from tlir.backends.cpu.arena import Source
 from tlir.backends.cpu.phases import Shape
-from tlir.backends.cpu.settle import provide
+from tlir.backends.cpu.settle import provide, provide_block
 from tlir.backends.cpu.stages import staged, work_of
 from tlir.backends.cpu.threads import threads
 from tlir.floatlib.soft import objects
@@ -32,7 +32,8 @@ TILES = 384
 class Plan:
     """How a kernel's function is called: the outer iterations and lanes in all, the lanes of a block, the bytes of
     scratch memory that a thread needs, and whether there is no iteration at all. ``shape`` has how it can be shared in
-    phases, if it can; its outer iterations then are batches, and its lanes units."""
+    phases, if it can; its outer iterations then are batches, and its lanes units. ``blocks`` has the keys of what it
+    calls (``tlir.floatlib.soft.blocks``)."""
 
     outer: int
     lanes: int
@@ -40,6 +41,7 @@ class Plan:
     scratch: int
     empty: bool
     shape: Shape | None = None
+    blocks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,10 @@ def _loaded(data: bytes, buffers: int) -> Compiled:
     fields = json.loads(head)
     if fields["shape"] is not None:
         fields["shape"] = Shape(**fields["shape"])
+    fields["blocks"] = tuple(fields["blocks"])
     plan = Plan(**fields)
+    for block in plan.blocks:
+        provide_block(block)
     names = ["kernel", "kernel_part", *(["phase_part"] if plan.shape is not None else [])]
     found = objects.load(code, names)
     numbers, pointer = [ctypes.c_int64] * 4, ctypes.c_void_p

@@ -11,15 +11,18 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I64
-from tlir.backends.cpu.settle import SYMBOL
+from tlir.backends.cpu.lanes import I32, I64
+from tlir.backends.cpu.settle import SYMBOL, symbol
 from tlir.backends.cpu.values import Item, Lanes, word_type
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.elementary.narrow import arrays as elementary_fast
 from tlir.floatlib.elementary.narrow import loop as elementary_loop
+from tlir.floatlib.elementary.wide import loop as wide_loop
 from tlir.floatlib.format import Format, text_of
+from tlir.floatlib.soft.blocks import LANES
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.ir.types import DType
+from tlir.kernel import ir as ir_kernel
 
 UNDECIDED = 0x80
 
@@ -32,17 +35,81 @@ def kernel_of(op: str, fmt: Format) -> Kernel | None:
         return elementary_loop.loop(op, fmt)
     if elementary_double_loop.applies(op, fmt):
         return elementary_double_loop.loop(op, fmt)
-    return None
+    return wide_loop.loop(op, fmt) if wide_loop.applies(op, fmt) else None
+
+
+def called(kernel: ir_kernel.Kernel) -> tuple[str, ...]:
+    """The keys of the kernels of thousands of operations that a kernel calls."""
+    applied = [s for s in kernel.body.walk() if isinstance(s, ir_kernel.Apply) and s.result.dtype.is_float]
+    made = [kernel_of(s.op, s.result.dtype.float_format) for s in applied]
+    return tuple(dict.fromkeys(one.key for one in made if one is not None and one.key))
 
 
 def emit(kernel: Kernel, op: str, dtype: DType, lanes: Lanes, *items: Item) -> Item:
     """The function in every lane."""
-    b, machine = lanes.builder, lanes.machine(kernel.bits)
-    found = kernel(machine, *(lanes.uint(item, kernel.bits) for item in items))
-    words = lanes.limbs(lanes.from_uint(dtype, found.word))
-    mark = machine.and_(found.flags, machine.constant(UNDECIDED))
-    left = b.not_(machine.equal(mark, machine.constant(0)))
+    words, left = evaluated(kernel, dtype, lanes, items)
     return settled(lanes, op, dtype, items, words, left)
+
+
+def evaluated(kernel: Kernel, dtype: DType, lanes: Lanes, items: Sequence[Item]) -> tuple[list[Any], Any]:
+    """The limbs of a kernel's results, and in which lanes they are not certain. A kernel of thousands of operations is
+    called, others are written where they are needed."""
+    if kernel.key:
+        return _called(kernel, dtype, lanes, items) if lanes.call_block is None else lanes.call_block(kernel, items)
+    machine = lanes.machine(kernel.bits)
+    found = kernel(machine, *(lanes.uint(item, kernel.bits) for item in items))
+    mark = machine.and_(found.flags, machine.constant(UNDECIDED))
+    left = lanes.builder.not_(machine.equal(mark, machine.constant(0)))
+    return lanes.limbs(lanes.from_uint(dtype, found.word)), left
+
+
+def _called(kernel: Kernel, dtype: DType, lanes: Lanes, items: Sequence[Item]) -> tuple[list[Any], Any]:
+    """By the function of ``tlir.floatlib.soft.blocks``, whose memory has 64-bit words of ``LANES`` elements."""
+    b, count = lanes.builder, min(lanes.lanes, LANES)
+    operands = [lanes.resized(limb, I64) for item in items for limb in lanes.limbs(item)]
+    kind = ir.ArrayType(I64, LANES * (len(operands) + dtype.limbs + 1))
+    with b.goto_entry_block():
+        memory = b.alloca(kind)
+        memory.align = 64
+        if count < LANES:
+            # what no lane writes is read all the same
+            b.store(ir.Constant(kind, None), memory)
+
+    def place(number: int) -> Any:
+        pointer = b.gep(memory, [ir.Constant(I64, 0), ir.Constant(I64, number * LANES)], inbounds=True)
+        return pointer if count == 1 else b.bitcast(pointer, ir.VectorType(I64, count).as_pointer())
+
+    function = b.module.globals.get(symbol(kernel.key))
+    if function is None:
+        function = ir.Function(b.module, ir.FunctionType(ir.VoidType(), [I64.as_pointer()]), symbol(kernel.key))
+    words = b.gep(memory, [ir.Constant(I64, 0), ir.Constant(I64, 0)], inbounds=True)
+    parts: list[list[Any]] = []
+    for first in range(0, lanes.lanes, count):
+        for k, operand in enumerate(operands):
+            b.store(_some(b, operand, first, count, lanes.lanes), place(k))
+        b.call(function, [words])
+        parts.append([b.load(place(len(operands) + k)) for k in range(dtype.limbs + 1)])
+    *results, mark = (_joined(b, list(limb)) for limb in zip(*parts, strict=True))
+    mark = b.and_(mark, lanes.splat(I64, UNDECIDED))
+    left = b.icmp_unsigned("!=", mark, lanes.splat(I64, 0))
+    return [lanes.resized(result, word_type(dtype)) for result in results], left
+
+
+def _some(b: ir.IRBuilder, vector: Any, first: int, count: int, lanes: int) -> Any:
+    """``count`` lanes of a vector, from ``first`` on."""
+    if count == lanes:
+        return vector
+    mask = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
+    return b.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), mask)
+
+
+def _joined(b: ir.IRBuilder, vectors: list[Any]) -> Any:
+    """Vectors of equal length, one behind the other; their number is a power of two."""
+    while len(vectors) > 1:
+        size = vectors[0].type.count
+        mask = ir.Constant(ir.VectorType(I32, 2 * size), list(range(2 * size)))
+        vectors = [b.shuffle_vector(x, y, mask) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
 
 
 def settled(lanes: Lanes, op: str, dtype: DType, items: Sequence[Item], words: list[Any], left: Any) -> Item:

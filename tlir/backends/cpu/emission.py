@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llvmlite import ir
 
 from tlir.backends.cpu.compiled import Plan
+from tlir.backends.cpu.elementary import called
 from tlir.backends.cpu.entry import Entry, external, module_text
 from tlir.backends.cpu.factor import counted_out
 from tlir.backends.cpu.lanes import I64
@@ -36,11 +37,15 @@ AHEAD, LEAST_ASKED = 1 << 11, 1 << 20
 def emitted(kernel: Kernel) -> tuple[Plan, str] | str:
     """How a kernel is called, and its module in LLVM's assembly language; or why it is not compiled."""
     made = _written(kernel)
-    if isinstance(made, str) or len(made) == 2:
+    if isinstance(made, str):
         return made
-    nest, text, scratch = made
-    empty = any(v.extent == 0 for v in kernel.space)
-    return Plan(nest.outer_count, nest.lane_count, nest.lanes, scratch, empty), text
+    if len(made) == 2:
+        plan, text = made
+    else:
+        nest, text, scratch = made
+        empty = any(v.extent == 0 for v in kernel.space)
+        plan = Plan(nest.outer_count, nest.lane_count, nest.lanes, scratch, empty)
+    return replace(plan, blocks=called(kernel)), text
 
 
 def llvm_text(graph: Graph) -> str:

@@ -1,6 +1,7 @@
-"""The function of this process that kernels call for elements whose rounding their bound does not decide.
+"""The functions of this process that kernels call: the one for elements whose rounding their bound does not decide, and
+those of kernels of thousands of operations.
 
-Object code refers to it by its symbol, and names the function and the format that it wants by text.
+Object code refers to them by their symbols, and names the function and the format that it wants by text.
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from functools import lru_cache
+from hashlib import sha256
 from threading import Thread, get_ident
 
 import llvmlite.binding as binding
 import numpy as np
 
 from tlir.floatlib.format import Format, from_text
+from tlir.floatlib.soft import blocks
+from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.words import Words, limbs, word_dtype
 
 SYMBOL = "tlir_elementary"
@@ -74,6 +78,24 @@ def passed_on(others: Iterable[Thread] = ()) -> None:
     for error in found:
         if error is not None:
             raise error
+
+
+def symbol(key: str) -> str:
+    """What the function of the kernel with this key is called in object code."""
+    return "tlir_block_" + sha256(key.encode()).hexdigest()[:24]
+
+
+@lru_cache(maxsize=1024)
+def provide_block(key: str) -> None:
+    """Makes the function of a kernel with this key known to the linker; it is compiled where it is not kept."""
+
+    def make() -> Kernel:
+        from tlir.floatlib.elementary.wide.loop import loop
+
+        op, text = key.split(" ", 1)
+        return loop(op, from_text(text))
+
+    binding.add_symbol(symbol(key), blocks.functions(key, make)["block"])
 
 
 @lru_cache(maxsize=1)

@@ -136,7 +136,8 @@ def _access(offset: Index, lane: Variable) -> float:
 def lanes_along(kernel: Kernel, lane: Variable) -> int:
     """As many lanes as the widest register holds of the narrowest words that the kernel works with; more where steps
     wait for each other, in ordered loops and in the polynomials of elementary functions."""
-    widths = [buffer.dtype.bits for buffer in kernel.buffers if not buffer.dtype.is_bool] or [8]
+    # words of 36 bits are as wide in memory as those of 64
+    widths = [1 << (buffer.dtype.bits - 1).bit_length() for buffer in kernel.buffers if not buffer.dtype.is_bool] or [8]
     lanes = max(8, VECTOR_BYTES * 8 // max(max(widths), 32))
     statements = list(kernel.body.walk())
     waits = any(isinstance(s, Loop) for s in statements) and len(statements) <= 24

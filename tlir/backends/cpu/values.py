@@ -62,7 +62,11 @@ class Lanes:
 
     settle: Callable[..., Item] | None = None
     """What finishes the lanes that an elementary function's kernel leaves open, if not a call of the specification:
-    ``settle(op, dtype, items, word, left)`` gives the result."""
+    ``settle(op, dtype, items, words, left)`` gives the result."""
+
+    call_block: Callable[..., tuple[list[Any], Any]] | None = None
+    """What calls a kernel of thousands of operations, if not as ``tlir.floatlib.soft.blocks`` compiles it:
+    ``call_block(kernel, items)`` gives the limbs of the results and the lanes in which they are not certain."""
 
     def __init__(self, builder: Any, lanes: int, machine: type[LaneMachine] = LaneMachine) -> None:
         self.builder = builder

@@ -10,15 +10,19 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu import elementary
-from tlir.backends.cpu.lanes import I32, I64, LaneMachine
+from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.nest import Emitter, Ends
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
+from tlir.backends.cuda import calls
 from tlir.backends.cuda.builder import Builder, Text, expression
+from tlir.backends.cuda.machine import CudaMachine
 from tlir.floatlib.elementary.double import functions as elementary_double
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
-from tlir.floatlib.soft.machine import Real, Word
+from tlir.floatlib.soft import numpy_loop
+from tlir.floatlib.soft.catalog import Kernel as SoftKernel
+from tlir.floatlib.words import integer_dtype
 from tlir.ir.types import DType
 from tlir.kernel.index import Index, Quotient, Remainder, Variable
 from tlir.kernel.ir import Block, Branch, Buffer, Kernel, Loop, Statement, Value
@@ -30,36 +34,10 @@ FAR_EXPONENT = 20
 """The largest angles that the first kernels reduce have this exponent."""
 
 
-class CudaMachine(LaneMachine):
-    """The machine of the software kernels, in C++."""
-
-    def __init__(self, builder: Builder, bits: int, lanes: int) -> None:
-        super().__init__(builder, bits, lanes)
-        self.has_fma = True
-
-    def multiply_wide(self, x: Word, y: Word) -> tuple[Word, Word]:
-        if self.bits == 32:
-            return super().multiply_wide(x, y)
-        return self.multiply(x, y), self.builder.define(self.type, f"tl_high_product({expression(x)}, {expression(y)})")
-
-    def _funnel(self, name: str, high: Word, low: Word, count: Word) -> Word:
-        return self.builder.intrinsic(name, self.type, [high, low, count])
-
-    def leading_zeros(self, x: Word) -> Word:
-        return self.builder.intrinsic("llvm.ctlz", self.type, [x])
-
-    def _real_call(self, name: str, *arguments: Real) -> Real:
-        return self.builder.intrinsic(name, self.real, list(arguments))
-
-    def table(self, values: tuple[float, ...] | tuple[int, ...], index: Word) -> Real | Word:
-        element = self.real if isinstance(values[0], float) else self.element
-        return self.builder.table(values, index, element)
-
-
 class CudaLanes(Lanes):
     def __init__(self, builder: Builder, leave_open: Callable[[], None]) -> None:
         super().__init__(builder, 1, CudaMachine)
-        self.settle = self._settle
+        self.settle, self.call_block = self._settle, self._call_block
         self.leave_open = leave_open
 
     def call(self, name: str, result: Any, *arguments: Any) -> Any:
@@ -78,14 +56,19 @@ class CudaLanes(Lanes):
         if not kernels:
             self.leave_open()
             return
-        kernel = kernels[0]
-        machine = self.machine(kernel.bits)
-        found = kernel(machine, *(self.uint(item, kernel.bits) for item in items))
-        mark = machine.and_(found.flags, machine.constant(elementary.UNDECIDED))
-        for result, word in zip(results, self.limbs(self.from_uint(dtype, found.word)), strict=True):
+        words, left = elementary.evaluated(kernels[0], dtype, self, items)
+        for result, word in zip(results, words, strict=True):
             b.assign(result, word)
-        with b.if_then(b.not_(machine.equal(mark, machine.constant(0)))), self.scope():
+        with b.if_then(left), self.scope():
             self._settle_by(kernels[1:], dtype, items, results)
+
+    def _call_block(self, kernel: SoftKernel, items: Sequence[Item]) -> tuple[list[Any], Any]:
+        b, operands = self.builder, [self.resized(limb, I64) for item in items for limb in self.limbs(item)]
+        count = numpy_loop.count_limbs(kernel.result)
+        *words, mark = calls.call(b, calls.called(kernel), operands, count + 1)
+        kind = ir.IntType(8 * integer_dtype(min(kernel.result, 64)).itemsize)
+        left = b.icmp_unsigned("!=", b.and_(mark, ir.Constant(I64, elementary.UNDECIDED)), ir.Constant(I64, 0))
+        return [self.resized(word, kind) for word in words], left
 
 
 def _wider(op: str, dtype: DType) -> list[Any]:

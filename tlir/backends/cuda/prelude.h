@@ -6,6 +6,7 @@
 #ifdef TL_HOST
 #define TL_CONSTANT static const
 #define TL_FUNCTION static inline
+#define TL_CALLED static __attribute__((noinline))
 #else
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
@@ -17,7 +18,11 @@ typedef int int32_t;
 typedef long long int64_t;
 #define TL_CONSTANT __device__ const
 #define TL_FUNCTION __device__ __forceinline__ static
+#define TL_CALLED __device__ __noinline__ static
 #endif
+
+// What a function of several words returns.
+template <int N> struct tl_words { uint64_t at[N]; };
 
 // Neighbouring elements that are read and written at once.
 template <class T, int N> struct alignas(sizeof(T) * N) tl_pack { T at[N]; };

@@ -2,8 +2,9 @@
 
 Words and flags are those of ``elementary.scalar.elementary`` and ``elementary.complex.words.elementary_complex``, the
 specification. Here formats of up to 24 bits of precision go through ``elementary.narrow.arrays``, binary64 and formats
-within it through ``elementary.double.loop``, complex numbers through ``elementary.complex.loop``, where their bounds
-decide; each distinct operand of the rest is evaluated once, and formats of up to 16 bits keep what was evaluated.
+within it through ``elementary.double.loop``, what that does not decide and wider formats through
+``elementary.wide.loop``, complex numbers through ``elementary.complex.loop``, where their bounds decide; each distinct
+operand of the rest is evaluated once, and formats of up to 16 bits keep what was evaluated.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tlir.floatlib.elementary.double import loop as double_double
 from tlir.floatlib.elementary.narrow import arrays as single
 from tlir.floatlib.elementary.scalar import BINARY, UNARY, elementary
 from tlir.floatlib.elementary.special.words import SPECIAL
+from tlir.floatlib.elementary.wide import loop as fixed_point
 from tlir.floatlib.format import Format
 from tlir.floatlib.words import Words, broadcast, from_ints, limbs, shape_of, to_ints, word_dtype
 
@@ -77,32 +79,45 @@ def evaluate(name: str, fmt: Format, *operands: Words, flags: bool = False) -> A
 
 def _evaluate(name: str, fmt: Format, columns: list[Words], flags: bool) -> tuple[Words, Any]:
     """Words (elements, limbs) and flags (elements; of no meaning unless asked for) of columns (elements, limbs)."""
-    fast = _fast_path(name, fmt)
-    if fast is None:
+    return _by(_fast_paths(name, fmt), name, fmt, columns, flags)
+
+
+def _by(paths: Sequence[Path], name: str, fmt: Format, columns: list[Words], flags: bool) -> tuple[Words, Any]:
+    """What each path leaves undecided is for the next one, and in the end for the specification."""
+    if not paths:
         words, raised = _specified(name, fmt, columns)
         return words[:, 0], raised
-    words, raised, undecided = fast(name, fmt, *(column[:, 0] for column in columns), flags=flags)
+    first, *others = paths
+    flat = columns if limbs(fmt) > 1 else [column[:, 0] for column in columns]
+    words, raised, undecided = first(name, fmt, *flat, flags=flags)
+    words = words.reshape(-1, limbs(fmt))
     if undecided.size:
-        some_words, some_raised = _specified(name, fmt, [column[undecided] for column in columns])
-        words[undecided] = some_words[:, 0, 0]
+        some_words, some_raised = _by(others, name, fmt, [column[undecided] for column in columns], flags)
+        words[undecided] = some_words
         if flags:
             raised[undecided] = some_raised
-    return words.reshape(-1, 1), raised
+    return words, raised
 
 
-def _fast_path(name: str, fmt: Format) -> Callable[..., tuple[Words, Any, Any]] | None:
+Path = Callable[..., tuple[Words, Any, NDArray[np.intp]]]
+"""``path(name, fmt, *operands, flags=flags)`` gives words, flags or None, and the indices that it leaves undecided."""
+
+
+def _fast_paths(name: str, fmt: Format) -> list[Path]:
+    """The ways to evaluate a function, the quickest first."""
     if single.applies(name, fmt):
-        return single.evaluate_fast
-    return double_double.evaluate_double if double_double.applies(name, fmt) else None
+        return [single.evaluate_fast]
+    paths: list[Path] = [double_double.evaluate_double] if double_double.applies(name, fmt) else []
+    return [*paths, fixed_point.evaluate_wide] if fixed_point.applies(name, fmt) else paths
 
 
 def share_undecided(name: str, fmt: Format, *operands: Words) -> float:
-    """The share of the elements that the fast path leaves to the specification; 1 where there is none."""
-    fast = _fast_path(name, fmt)
-    if fast is None:
+    """The share of the elements that the first fast path leaves to others; 1 where there is none."""
+    paths = _fast_paths(name, fmt)
+    if not paths:
         return 1.0
-    flat = [operand.reshape(-1) for operand in operands]
-    return float(fast(name, fmt, *flat)[2].size / flat[0].size) if flat[0].size else 0.0
+    flat = [operand.reshape((-1, limbs(fmt)) if limbs(fmt) > 1 else -1) for operand in operands]
+    return float(paths[0](name, fmt, *flat)[2].size / len(flat[0])) if len(flat[0]) else 0.0
 
 
 def _specified(name: str, fmt: Format, columns: list[Words]) -> tuple[Words, Flags8]:

@@ -9,6 +9,8 @@ element, and a kernel moves to the next one when it has computed about as many e
 * ``compiled``: 0.3 to 15 ns an element; 0.03 to 0.3 s at once. From ``COMPILE_AFTER`` 64-bit limbs of results on, where
   llvmlite is installed. What is compiled already is used for arrays of any size.
 
+Kernels of thousands of operations have limits of their own (``run_long``).
+
 Operations that the processor or a table computes at a few nanoseconds an element have larger limits. Elementary
 functions have another specification, of 20 to 100 microseconds an element, and leave it for NumPy from
 ``ELEMENTARY_FROM`` elements on.
@@ -28,14 +30,17 @@ from tlir.floatlib.soft import numpy_loop
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.words import Words
 
-NUMPY_FROM = 32
+NUMPY_FROM, NEVER = 32, 1 << 62
 NUMPY_AFTER = 512
 ELEMENTARY_FROM = 4
 COMPILE_AFTER = {"numpy": 1 << 19, "table": 1 << 22, "processor": 1 << 23}
 """64-bit limbs (elements, for formats of up to 64 bits) that one kernel computes otherwise before it is compiled."""
 
-COMPILED_WIDTH = 640
-"""Operands wider than this are not compiled: LLVM's time grows with the square of the limbs."""
+LONG_FROM, LONG_AFTER, LONG_NUMPY_FROM = 64, 4096, 1024
+"""Elements, with those before, from which a kernel of thousands of operations is used if its code is kept (which takes
+a few milliseconds), and from which it is compiled (0.3 to 2 s; the specification takes 25 to 100 microseconds an
+element); and elements of a call that are worth a loop on NumPy, which takes 10 ms and 1 to 10 microseconds an element.
+"""
 
 _elements: dict[Kernel, int] = {}
 _compiled: set[Kernel] = set()
@@ -56,9 +61,9 @@ def compiles(kernel: Kernel, size: int, otherwise: str = "numpy") -> bool:
     """Whether the next ``size`` elements are computed by the compiled loop, ``otherwise`` being what it replaces."""
     if kernel in _compiled:
         return True
-    widest = max(*kernel.operands, kernel.result)
-    if widest > COMPILED_WIDTH or not can_compile():
+    if not can_compile():
         return False
+    widest = max(*kernel.operands, kernel.result)
     return (_elements.get(kernel, 0) + size) * numpy_loop.count_limbs(widest) >= COMPILE_AFTER[otherwise]
 
 
@@ -100,6 +105,27 @@ def _run_compiled(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, N
     result = _loop()(kernel, operands)
     _compiled.add(kernel)
     return result
+
+
+def run_long(kernel: Kernel, operands: tuple[Words, ...]) -> tuple[Words, NDArray[np.uint8] | None] | None:
+    """As ``run``, of a kernel of thousands of operations: by the compiled loop from ``LONG_AFTER`` elements on, or from
+    ``LONG_FROM`` where its code is kept; where that cannot be, on NumPy for ``LONG_NUMPY_FROM`` at a time."""
+    if kernel in _compiled:
+        return _run_compiled(kernel, operands)
+    size = size_of(kernel, operands)
+    known = _elements[kernel] = _elements.get(kernel, 0) + size
+    if known < LONG_FROM:
+        return None
+    if can_compile():
+        due = known >= LONG_AFTER or _is_at_hand(kernel.key)
+        return _run_compiled(kernel, operands) if due else None
+    return numpy_loop.run(kernel, operands) if size >= LONG_NUMPY_FROM else None
+
+
+def _is_at_hand(key: str) -> bool:
+    from tlir.floatlib.soft import blocks
+
+    return blocks.is_at_hand(key)
 
 
 def run(

@@ -18,13 +18,17 @@ WITHOUT_KERNEL = frozenset(op.name for op in special.OPERATIONS) - _NARROW_ALONE
 REASON = "no kernel computes it within a proven bound"
 
 _WITH = _FUNCTIONS - WITHOUT_KERNEL
+_WIDE = frozenset({"exponential", "log", "log2", "log10"})
+"""Functions with kernels of fixed-point numbers, for formats of 25 to 237 bits of precision."""
 _QUOTIENTS = frozenset(fmt for fmt in FORMATS.values() if fmt.precision <= 24) | {FORMATS["float64"]}
 
 
 def has_kernel(op: str, dtype: DType) -> bool:
     """Whether there is code with a proven bound for a function of a float dtype."""
     fmt = dtype.float_format
-    return op in _WITH and (_narrow(fmt) or (op not in _NARROW_ALONE and _double(fmt)))
+    if op not in _WITH:
+        return False
+    return _narrow(fmt) or (op not in _NARROW_ALONE and _double(fmt)) or (op in _WIDE and _wide(fmt))
 
 
 def _narrow(fmt: Format) -> bool:
@@ -36,6 +40,16 @@ def _double(fmt: Format) -> bool:
     """``tlir.floatlib.elementary.double.loop.applies``: by double-double numbers."""
     return fmt == FORMATS["float64"] or (
         _is_ieee(fmt) and 25 <= fmt.precision <= 51 and fmt.width <= 64 and _within(fmt, 880)
+    )
+
+
+def _wide(fmt: Format) -> bool:
+    """``tlir.floatlib.elementary.wide.loop.applies``: by fixed-point numbers of many digits."""
+    return (
+        _is_ieee(fmt)
+        and 25 <= fmt.precision <= 237
+        and 4 <= fmt.exponent_bits <= 20
+        and fmt.bias == (1 << (fmt.exponent_bits - 1)) - 1
     )
 
 

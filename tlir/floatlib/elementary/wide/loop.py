@@ -20,7 +20,7 @@ from tlir.floatlib.elementary.wide.function import Function, outcome
 from tlir.floatlib.elementary.wide.functions import FUNCTIONS
 from tlir.floatlib.elementary.wide.rounding import MAY_BE_EXACT, UNDECIDED, rounded
 from tlir.floatlib.elementary.wide.work import Operand, Work, working_digits
-from tlir.floatlib.format import Format
+from tlir.floatlib.format import Format, text_of
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft import choice
 from tlir.floatlib.soft.catalog import Kernel
@@ -31,9 +31,6 @@ from tlir.floatlib.words import Words, limbs
 
 BITS = 64
 LEAST_PRECISION, GREATEST_PRECISION, GREATEST_EXPONENT_BITS = 25, 237, 20
-
-NUMPY_FROM = 64
-"""Elements from which a loop on NumPy, some milliseconds a call, beats the specification, 5 to 25 us an element."""
 
 INVALID = int(Flags.INVALID)
 
@@ -73,7 +70,8 @@ def loop(name: str, fmt: Format, flags: bool = False) -> Kernel:
     task = Task(name, fmt, flags)
     label = f"{name}({fmt}, fixed-point{', flags' if flags else ''})"
     operands = (fmt.width,) * task.function.operands
-    return Kernel(label, operands, fmt.width, BITS, True, partial(_build, task))
+    key = f"{name} {text_of(fmt)}{' flags' if flags else ''}"
+    return Kernel(label, operands, fmt.width, BITS, True, partial(_build, task), key=key)
 
 
 def _build(task: Task, m: Machine, *words: Uint) -> Result:
@@ -129,7 +127,7 @@ Places = NDArray[np.intp]
 def evaluate_wide(name: str, fmt: Format, *operands: Words, flags: bool = False) -> tuple[Words, Any, Places]:
     """(words, flags or None, undecided) for flat arrays of words (elements, or elements and limbs) of equal size, like
     ``double.loop.evaluate_double``."""
-    result = choice.run(loop(name, fmt, flags), operands, NUMPY_FROM)
+    result = choice.run_long(loop(name, fmt, flags), operands)
     if result is None:
         count = operands[0].shape[0]
         return np.empty_like(operands[0]), np.zeros(count, dtype=np.uint8), np.arange(count)
