@@ -17,12 +17,16 @@ from math import factorial, log
 
 from flint import arb
 
-from tlir.floatlib.elementary.wide.fixed import DIGIT, MASK, Fixed
+from tlir.floatlib.elementary.wide.fixed import DIGIT, MASK, Fixed, choose
 from tlir.floatlib.elementary.wide.function import OVERFLOW, UNDERFLOW, Case, Function
+from tlir.floatlib.elementary.wide.quotient import reciprocal
 from tlir.floatlib.elementary.wide.series import count_terms, polynomial
 from tlir.floatlib.elementary.wide.tables import Table, constant
 from tlir.floatlib.elementary.wide.work import LIFT, Operand, Value, Work
+from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft.machine import Machine, Predicate, Word
+
+INEXACT = int(Flags.INEXACT)
 
 STEP_BITS = 16
 STEPS = 1 << STEP_BITS
@@ -90,9 +94,89 @@ def scaled_power(work: Work, k: Word, r: Fixed) -> tuple[Fixed, Word]:
 
 def exponential(work: Work, x: Operand) -> Value:
     """e**x, for |x| < 2**integer_bits."""
-    k, r = reduce(work, x.fixed(work.point, integer_bits(work)).resized(work.point + 1), x.sign)
+    k, r = reduce(work, magnitude(work, x, work.point), x.sign)
     significand, exponent = scaled_power(work, k, r)
     return Value(work.m.truth(False), significand, exponent, zeros=2)
+
+
+def magnitude(work: Work, x: Operand, point: int) -> Fixed:
+    """|x| with one integer digit, for |x| < 2**integer_bits."""
+    return x.fixed(point, integer_bits(work)).resized(point + 1)
+
+
+def exp2(work: Work, x: Operand) -> Value:
+    """2**x, for |x| < 2**integer_bits: K is read off the digits of |x|, and r the rest times log 2."""
+    k, r = reduce_binary(work, magnitude(work, x, work.point), x.sign)
+    significand, exponent = scaled_power(work, k, r)
+    return Value(work.m.truth(False), significand, exponent, zeros=2, exact=x.integer())
+
+
+def reduce_binary(work: Work, x: Fixed, negative: Predicate) -> tuple[Word, Fixed]:
+    """(K, r) of (-1)**negative |x| = K / 2**16 + r / log 2, |x| < 2**20 with one integer digit; 0 <= r <= 2**-16.52."""
+    m, point = work.m, x.point
+    low = DIGIT - STEP_BITS
+    whole, part = x.digits[point], x.digits[point - 1]
+    k = m.or_(m.shift_left(whole, m.constant(STEP_BITS)), m.shift_right(part, m.constant(low)))
+    fraction = [*x.digits[: point - 1], m.and_(part, m.constant((1 << low) - 1))]
+    rest = Fixed(m, fraction, point, 2.0**-STEP_BITS, x.error)
+    full = constant(m, Fraction(1, STEPS), point)
+    rest = choose(negative, full.minus(rest), rest)
+    k = m.add(k, m.word_of(negative))
+    r = rest.times(constant(m, arb.const_log2, point), point).below(SMALL)
+    return m.select(negative, m.subtract(m.constant(0), k), k), r
+
+
+LOSS = 18
+"""Bits that e**x - 1 may lose: it is not near, so |x| >= 2**-17."""
+NEAR_ZERO = -17
+"""|x| < 2**-17 is near zero, where e**x - 1 = x (1 + x/2 + ...)."""
+
+
+def exponential_minus_one(work: Work, x: Operand) -> Value:
+    """e**x - 1, for |x| < 2**integer_bits.
+
+    Near zero x keeps its significand f = |x| / 2**(exponent + 1): f (1 ± x/2 + ...) / 2. Elsewhere, with e**x = v 2**q,
+    v in [0.249, 0.501), the half is (v - 1/2 / 2**(q - 1)) 2**(q - 1) for x > 0, where q >= 2, and 1/2 - v 2**(q - 1)
+    for x < 0, where q <= 1."""
+    m, point = work.m, work.digits(LOSS)
+    size = magnitude(work, x, point)
+    k, r = reduce(work, size, x.sign)
+    v, exponent = scaled_power(work, k, r)
+    up = m.subtract(exponent, m.constant(1))
+    positive = m.negation(x.sign)
+    half = constant(m, Fraction(1, 2), point)
+    count = shift_count(m, m.select(positive, up, m.subtract(m.constant(0), up)), DIGIT * point)
+    moved = choose(positive, half, v).right_by(count, DIGIT * point)
+    far = choose(positive, v, half).minus(moved, 0.5)
+    near = x.below(NEAR_ZERO)
+    small = choose(near, size.resized(point), constant(m, 0, point)).to(work.point).below(2.0**NEAR_ZERO)
+    terms, rest = count_terms(small.limit, work.point, lambda k: 0.5 / factorial(k + 1))
+    coefficients = [Fraction(1, 2 * factorial(k + 1)) for k in range(terms)]
+    series = polynomial(small, coefficients, work.point, negative=x.sign).with_error(rest)
+    beside = x.fraction(point).times(series, point, 0.51)
+    scale = m.select(near, m.add(x.exponent, m.constant(1)), m.select(positive, up, m.constant(0)))
+    return Value(x.sign, choose(near, beside, far), m.add(scale, m.constant(1)), zeros=LOSS + 2)
+
+
+def shift_count(m: Machine, count: Word, most: int) -> Word:
+    """A signed count that is not negative where it matters, made one of at most ``most``."""
+    return m.select(m.less(count, m.constant(most)), count, m.constant(most))
+
+
+def logistic(work: Work, x: Operand) -> Value:
+    """1 / (1 + t) for x > 0 and t / (1 + t) for x < 0, t = e**-|x| = v 2**q: with d = (1 + t) / 2 and R = 1 / (4 d) it
+    is 2 R, or 2 R v 2**q. For |x| < 2**integer_bits."""
+    m, point = work.m, work.point
+    k, r = reduce(work, magnitude(work, x, point), m.truth(True))
+    v, exponent = scaled_power(work, k, r)
+    # q is at most 1, where v is at most 1/2
+    count = shift_count(m, m.subtract(m.constant(2), exponent), DIGIT * point)
+    half = constant(m, Fraction(1, 2), point)
+    divisor = v.doubled().right_by(count, DIGIT * point).plus(half, 1.01)
+    inverse = reciprocal(divisor, point)
+    significand = choose(x.sign, inverse.times(v, point), inverse.halved())
+    scale = m.select(x.sign, exponent, m.constant(1))
+    return Value(m.truth(False), significand, m.add(scale, m.constant(1)), zeros=4)
 
 
 def _beyond(work: Work, x: Operand) -> list[Case]:
@@ -102,4 +186,23 @@ def _beyond(work: Work, x: Operand) -> list[Case]:
     return [(m.both(large, x.sign), UNDERFLOW), (m.both(large, m.negation(x.sign)), OVERFLOW)]
 
 
-FUNCTIONS = {"exponential": Function(exponential, _beyond)}
+def _below_minus_one(work: Work, x: Operand) -> list[Case]:
+    m, fmt = work.m, work.fmt
+    large = x.at_least(integer_bits(work))
+    minus_one = (fmt.encode(0, 1, 0) | fmt.sign_mask, INEXACT)
+    return [(m.both(large, x.sign), minus_one), (m.both(large, m.negation(x.sign)), OVERFLOW)]
+
+
+def _logistic_cases(work: Work, x: Operand) -> list[Case]:
+    m = work.m
+    large = x.at_least(integer_bits(work))
+    one = (work.fmt.encode(0, 1, 0), INEXACT)
+    return [(m.both(large, x.sign), UNDERFLOW), (m.both(large, m.negation(x.sign)), one)]
+
+
+FUNCTIONS = {
+    "exponential": Function(exponential, _beyond),
+    "exponential_minus_one": Function(exponential_minus_one, _below_minus_one),
+    "exp2": Function(exp2, _beyond, exact=True),
+    "logistic": Function(logistic, _logistic_cases),
+}

@@ -107,14 +107,15 @@ class Fixed:
             limbs.append(m.constant(0) if limb is None else limb)
         return Uint(m, limbs, DIGIT * size)
 
-    def real(self, count: int = 2) -> Real:
-        """The leading ``count`` (1 or 2) digits as a binary64 number: of two, below the value by at most the rest and
-        2**-53 of it, above it by at most 2**-53 of it."""
+    def real(self) -> Real:
+        """The leading two digits, or three where they fit a word, as a binary64 number: below the value by at most the
+        rest and 2**-53 of it, above it by at most 2**-53 of it."""
         m, size = self.m, self.size
+        largest = self.limit * 2.0 ** (DIGIT * (self.point - size + 1))
+        count = min(3 if largest < 8 else 2, size)
         word = self.digits[-1]
-        count = min(count, size)
-        if count == 2:
-            word = m.or_(m.shift_left(word, m.constant(DIGIT)), self.digits[-2])
+        for digit in self.digits[-2 : -count - 1 : -1]:
+            word = m.or_(m.shift_left(word, m.constant(DIGIT)), digit)
         scale = 2.0 ** (DIGIT * (size - count - self.point))
         return m.real_multiply(m.real_of(word), m.real_constant(scale))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.wide import arc, circular, exponential, logarithm
+from tlir.floatlib.elementary.wide import arc, circular, exponential, hyperbolic, logarithm
 from tlir.floatlib.elementary.wide.function import Function
 
 FUNCTIONS: dict[str, Function] = {
     **exponential.FUNCTIONS,
+    **hyperbolic.FUNCTIONS,
     **logarithm.FUNCTIONS,
     **circular.FUNCTIONS,
     **arc.FUNCTIONS,

@@ -15,7 +15,6 @@ from math import ceil
 from tlir.floatlib.elementary.wide.fixed import DIGIT
 from tlir.floatlib.elementary.wide.work import LIFT, Value
 from tlir.floatlib.format import Format
-from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft.machine import Machine, Predicate, Word
 from tlir.floatlib.soft.rounding import Exponent, Result, round_pack, smaller
 from tlir.floatlib.soft.uint import Uint, constant
@@ -32,8 +31,8 @@ WINDOW = 62
 def rounded(m: Machine, fmt: Format, value: Value, exact: bool, flags: bool) -> Result:
     """The word, and a byte: the flags if ``flags``, with the marks ``UNDECIDED`` and ``MAY_BE_EXACT``.
 
-    ``exact`` says that the value may be a number of the format; otherwise it never is, so that INEXACT is certain, and
-    UNDERFLOW is where the word is not that of the smallest normal number."""
+    ``exact`` says that the value may be a number of the format; otherwise, and where ``value.exact`` does not hold, it
+    never is, so that INEXACT is certain, and UNDERFLOW is where the word is not that of the smallest normal number."""
     significand = value.significand.bits()
     bits, precision = significand.bits, fmt.precision
     tail = bits - precision
@@ -71,10 +70,11 @@ def rounded(m: Machine, fmt: Format, value: Value, exact: bool, flags: bool) -> 
     quarter = m.and_(part, m.constant((1 << (window - 2)) - 1))
     certain = _apart(m, quarter, error, window - 2)
     assert result.flags is not None
+    byte = result.flags
     if exact:
-        byte = m.or_(result.flags, m.select(certain, m.constant(0), m.constant(MAY_BE_EXACT)))
-    else:
-        byte = m.or_(result.flags, m.constant(int(Flags.INEXACT)))
+        perhaps = m.negation(certain) if value.exact is None else m.both(value.exact, m.negation(certain))
+        byte = m.or_(byte, m.select(perhaps, m.constant(MAY_BE_EXACT), m.constant(0)))
+    if not exact or value.exact is not None:
         smallest = result.word.low(fmt.magnitude_bits).equals(constant(m, 1 << fmt.fraction_bits))
         decided = m.both(decided, m.either(certain, m.negation(smallest)))
     return Result(result.word, m.select(decided, byte, m.constant(UNDECIDED)))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil, log2
 
-from tlir.floatlib.elementary.wide.fixed import DIGIT, Fixed
+from tlir.floatlib.elementary.wide.fixed import DIGIT, Fixed, choose
 from tlir.floatlib.elementary.wide.tables import Real, constant
+from tlir.floatlib.elementary.wide.work import Operand, Work
 from tlir.floatlib.soft.machine import Predicate
 
 _SPARE_BITS = 3
@@ -55,3 +56,25 @@ def polynomial(
             result = factor.times_plus(result, term)
     assert result is not None
     return result
+
+
+def odd_series(
+    work: Work,
+    x: Operand,
+    near: Predicate,
+    size: Fixed,
+    exponent: int,
+    coefficient: Callable[[int], Fraction],
+    alternating: bool = False,
+) -> Fixed:
+    """f (1 ± c[1] x**2 + c[2] x**4 ± ...) / 2 where ``near``, f in [1/2, 1) being the significand of x: times
+    2**(x.exponent + 2) it is |x| (1 ± c[1] x**2 + ...).
+
+    ``size`` is |x| in fixed point, less than 2**exponent where near holds; c[0] is 1, the coefficients fall. The number
+    has the fraction digits of ``size``."""
+    m, point = work.m, work.point
+    small = choose(near, size.resized(size.point), constant(m, 0, size.point)).to(point).below(2.0**exponent)
+    square = small.square(point)
+    terms, rest = count_terms(square.limit, point, lambda k: float(coefficient(k)) / 2)
+    series = polynomial(square, [coefficient(k) / 2 for k in range(terms)], point, alternating).with_error(rest)
+    return x.fraction(size.point).times(series, size.point, 0.51)

@@ -57,6 +57,16 @@ class Operand:
         """|x| >= 2**exponent, for numbers."""
         return self.m.negation(self.below(exponent))
 
+    def integer(self) -> Predicate:
+        """Whether a finite number is an integer."""
+        m, precision = self.m, self.fmt.precision
+        # the bits below the units' are those that a shift by exponent + 1 leaves
+        up = m.add(self.exponent, m.constant(1))
+        whole = less_signed(m, self.exponent, precision - 1)
+        count = m.select(m.both(whole, m.negation(less_signed(m, up, 0))), up, m.constant(0))
+        rest = self.significand.left_by(count, precision)
+        return m.either(rest.is_zero(), m.negation(whole))
+
     def fraction(self, point: int) -> Fixed:
         """The significand in [1/2, 1), cut off after ``point`` digits where it has more."""
         return of_bits(self.significand, DIGIT * point - self.fmt.precision, point, point, 1.0)
@@ -78,12 +88,14 @@ class Value:
     """(-1)**sign * significand * 2**exponent, the exponent a signed word.
 
     The significand's error is that of the result: |significand - exact| <= error units. Leading zero bits of it are
-    guard bits lost, at most ``zeros`` of them (all, if not given); it is not zero where the value is used."""
+    guard bits lost, at most ``zeros`` of them (all, if not given); it is not zero where the value is used. ``exact``,
+    of a function that has exact results: where the value may be a number of the format, anywhere if not given."""
 
     sign: Predicate
     significand: Fixed
     exponent: Word
     zeros: int | None = None
+    exact: Predicate | None = None
 
 
 def less_signed(m: Machine, x: Word, constant: int) -> Predicate:
