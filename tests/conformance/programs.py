@@ -44,6 +44,8 @@ ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
     ],
 }
 SHAPE = (4, 33)
+AT_ONCE = 14
+"""Dtypes whose rows are sorted in one graph."""
 LARGEST = 4000
 """Elements of the largest result that is compared."""
 
@@ -68,6 +70,8 @@ def programs() -> Iterator[Program]:
     for name in ("float32", "int8", "uint2", "bool", "complex64", "float80"):
         yield structured(TABLE[name])
     yield control()
+    for first in range(0, len(DTYPES), AT_ONCE):
+        yield ordered(DTYPES[first : first + AT_ONCE])
 
 
 def _program(name: str, builder: Builder, nodes: list[Ref], seed: int) -> Program:
@@ -137,6 +141,34 @@ def structured(dtype: DType) -> Program:
             if builder.type(result).size <= LARGEST:
                 nodes.append(result)
     return _program(f"structured {dtype.name}", builder, nodes, dtype.bits)
+
+
+def ordered(dtypes: list[DType]) -> Program:
+    """Rows sorted, and the greatest elements: rows that are sorted in registers, and rows that are merged, of one key
+    and of two; few and many of the greatest, of short and of long rows."""
+    builder = Builder(np.random.default_rng(0))
+    nodes = []
+
+    def node(op: str, inputs: tuple[Ref, ...], types: tuple[TensorType, ...], **attrs: Any) -> None:
+        builder.nodes.append(Node(len(builder.nodes), op, inputs, attrs, types))
+        nodes.extend(Ref(len(builder.nodes) - 1, k) for k in range(len(types)))
+
+    for number, dtype in enumerate(dtypes):
+        long, short = TensorType((3, 19), dtype), TensorType((5, 2), dtype)
+        where = TensorType((3, 19), NAMED["int16"])
+        x = builder.input(long)
+        node("sort", (x, builder.input(where)), (long, where), dimension=1, descending=number % 2 == 1)
+        other = builder.input(short), builder.input(short)
+        node("sort", (*other, builder.input(short)), (short,) * 3, dimension=0, num_keys=2, descending=number % 2 == 0)
+        if not dtype.is_complex and number % 3 == 0:
+            for count in (3, 19):
+                types = TensorType((3, count), dtype), TensorType((3, count), NAMED["uint8"])
+                node("top_k", (x,), types, dimension=1, k=count)
+    for size, count in ((2048, 4), (1003, 1)):
+        row = TensorType((size,), dtypes[0])
+        types = TensorType((count,), dtypes[0]), TensorType((count,), NAMED["int32"])
+        node("top_k", (builder.input(row),), types, dimension=0, k=count)
+    return _program(f"ordered {dtypes[0].name}", builder, nodes, 11)
 
 
 def control() -> Program:

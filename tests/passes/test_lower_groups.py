@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from lower_graphs import Builder, random_tensor
 
 from tlir.backends import run
@@ -10,7 +11,7 @@ from tlir.backends.interpreter import run_program
 from tlir.ir.graph import Body, Graph
 from tlir.ir.types import NAMED, TensorType
 from tlir.kernel.ir import Fallback, Launch
-from tlir.passes.lower import lower
+from tlir.passes.lower import REASONS, lower
 
 F32 = NAMED["float32"]
 VECTOR, MATRIX, ROW = TensorType((50,), F32), TensorType((70, 6), F32), TensorType((70,), F32)
@@ -55,6 +56,12 @@ def test_the_statistics_of_rows_beside_the_rows() -> None:
     assert outputs_of_kernels(b.body([total, b.add("subtract", (x, wide), MATRIX)])) == [2]
 
 
+@pytest.fixture
+def sorting_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(REASONS, "sort", "the reference is to do it")
+
+
+@pytest.mark.usefixtures("sorting_without_kernels")
 def test_a_kernel_does_not_wait_for_itself() -> None:
     """z needs the sorted y, which is not computed by a kernel: y has to be there before."""
     b = builder()
@@ -67,6 +74,7 @@ def test_a_kernel_does_not_wait_for_itself() -> None:
     assert [type(step) for step in lower(body).steps] == [Launch, Fallback, Launch]
 
 
+@pytest.mark.usefixtures("sorting_without_kernels")
 def test_two_pairs_that_would_wait_for_each_other() -> None:
     """a and d read what the sort of the other's partner gives: at most one pair can be filled together."""
     b = builder()

@@ -134,7 +134,7 @@ class Executable:
                 made, node = [], None
             for ref in made:
                 total -= held.get(ref, 0)
-                held[ref] = self.body.type_of(ref).nbytes
+                held[ref] = program.types[ref].nbytes
                 total += held[ref]
             if node is not None and total + beside > peak:
                 peak, worst = total + beside, self.body.nodes[node]

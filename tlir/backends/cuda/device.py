@@ -254,7 +254,7 @@ class GpuExecutable(Executable):
         start = time.perf_counter()
         words = np.asarray(values[ref].get())
         statistics.transfer_seconds += time.perf_counter() - start
-        return Tensor(self.body.type_of(ref), words)
+        return Tensor(self.program.types[ref], words)
 
 
 @remembered(16)

@@ -32,6 +32,9 @@ SALTS = (0, 1, 2, 3, 4)
 ZEROS_AND_ONES = (3, 4)
 """Those in which every integer is 0 or 1, so that the first regions of a case are taken."""
 
+NOT_A_NUMBER = 6
+"""What stands for NaN among the integers that stand for floats, in the other choices."""
+
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
     "EQ": operator.eq,
     "NE": operator.ne,
@@ -201,11 +204,22 @@ class Expressions:
                 value = _exact(op, dict(attrs), dtype, [self.value(x) for x in operands])
                 if value is not None:
                     return _signed(dtype, value & ((1 << dtype.bits) - 1))
+            if op == "compare" and dict(attrs).get("compare_type", "DEFAULT") == "DEFAULT":
+                return self._compared(dict(attrs)["comparison_direction"], operands)
         random = Random(expression * 1000003 + self.salt)
         if dtype.is_bool or self.salt in ZEROS_AND_ONES:
             return random.randrange(2)
         # mostly small, so that it lies in what it may be an index of
         return random.randrange(0 if dtype.kind == "uint" else -1, 1 << min(dtype.bits - 1, 3))
+
+    def _compared(self, direction: str, operands: Sequence[int]) -> int:
+        """The truth of a comparison of floats: of the integers that stand for them, one of which is NaN. So elements
+        have an order whatever they are compared with."""
+        values = [self.value(x) for x in operands]
+        format = self._dtypes[operands[0]].float_format
+        if format.has_nan and self.salt not in ZEROS_AND_ONES and NOT_A_NUMBER in values:
+            return int(direction == "NE")
+        return int(_COMPARE[direction](*values))
 
 
 def _signed(dtype: DType, word: int) -> int:

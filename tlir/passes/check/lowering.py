@@ -27,7 +27,17 @@ WORK = 200_000
 """Operations on elements that are evaluated one by one; a graph of more is evaluated at smaller shapes."""
 
 _DATA_DECIDES = frozenset(
-    {"gather", "scatter", "dynamic_slice", "dynamic_update_slice", "select_and_scatter", "case", "while"}
+    {
+        "gather",
+        "scatter",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "select_and_scatter",
+        "sort",
+        "top_k",
+        "case",
+        "while",
+    }
 )
 
 
@@ -157,6 +167,10 @@ def _work(body: Body, node: Node) -> int:
             return result * kernel.size // max(kernel.shape[node.attrs["rhs_dimensions"][0]], 1)
         case "reduce_window":
             return result * prod(node.attrs["window_dimensions"])
+        case "sort":
+            return sum(operands) * max(operands[0], 1).bit_length()
+        case "top_k":
+            return operands[0] * (1 + 8 * node.attrs["k"])
         case "select_and_scatter":
             return max(operands) + operands[1] * prod(node.attrs["window_dimensions"])
         case "scan":

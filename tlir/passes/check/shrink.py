@@ -22,6 +22,10 @@ from tlir.kernel.verify import ELEMENTWISE
 
 SIZES = (2, 3)
 
+SORTED, SELECTED = 40, 5
+"""Elements of a row that is sorted, so that there are several runs to merge; and of one from which is selected, for
+each of those."""
+
 
 @dataclass(eq=False)
 class _Atom:
@@ -46,6 +50,7 @@ def shrunk(body: Body) -> Body:
     shrinker = _Shrinker(body)
     for node in body.nodes:
         shrinker.relate(node)
+    shrinker.keep_long()
     small = Body(tuple(shrinker.node(node) for node in body.nodes), body.input_ids, body.outputs)
     return body if type_errors(Graph(small)) else small
 
@@ -54,6 +59,8 @@ class _Shrinker:
     def __init__(self, body: Body) -> None:
         self.body = body
         self.axes: dict[Ref, list[Axis]] = {}
+        self.long: dict[int, tuple[Axis, int]] = {}
+        """Axes that have to be longer than others for a node to do what it does, and how long."""
         self.count = 0
         for node in body.nodes:
             for k, type in enumerate(node.types):
@@ -102,6 +109,13 @@ class _Shrinker:
         else:
             self.fix(one)
             self.fix(other)
+
+    def keep_long(self) -> None:
+        """The sizes of long axes, once it is known what belongs together."""
+        for axis, size in self.long.values():
+            leaves = [leaf for atom in axis for leaf in atom.leaves()]
+            if leaves and not leaves[-1].fixed:
+                leaves[-1].small = max(leaves[-1].small or 0, min(leaves[-1].size, size))
 
     def relate(self, node: Node) -> None:
         """What the operation says of the axes of its operands and its results."""
@@ -158,6 +172,41 @@ class _Shrinker:
             self.same(one, other)
 
     _argmax = _argmin = _reduce
+
+    def _sort(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        results = [self.axes[Ref(node.id, k)] for k in range(len(node.types))]
+        for axes in (*operands[1:], *results):
+            for one, other in zip(operands[0], axes, strict=True):
+                self.same(one, other)
+        self.long[node.id] = operands[0][node.attrs["dimension"]], SORTED
+
+    def _top_k(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        axis, count = node.attrs["dimension"], node.attrs["k"]
+        for axes in (result, self.axes[Ref(node.id, 1)]):
+            for k, (one, other) in enumerate(zip(operands[0], axes, strict=True)):
+                if k != axis:
+                    self.same(one, other)
+                else:
+                    self.fix(other)
+        self.long[node.id] = operands[0][axis], max(SORTED, SELECTED * count)
+
+    def _matrices(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        """Factorizations: batches belong together, and axes of a matrix that are as long as each other. Where one is
+        longer it stays so."""
+        matrix = max(operands, key=len)
+        batch = matrix[:-2]
+        types = [*self.body.operand_types(node), *node.types]
+        every = [*operands, *(self.axes[Ref(node.id, k)] for k in range(len(node.types)))]
+        own: dict[int, Axis] = {}
+        for type, axes in zip(types, every, strict=True):
+            for one, other in zip(batch, axes, strict=False):
+                self.same(one, other)
+            for size, axis in zip(type.shape[len(batch) :], axes[len(batch) :], strict=True):
+                self.same(own.setdefault(size, axis), axis)
+        if len(own) > 1:
+            self.long[node.id] = own[max(own)], max(SIZES)
+
+    _cholesky = _triangular_solve = _lu = _geqrf = _householder_product = _tridiagonal_solve = _eigh = _svd = _matrices
 
     def _dot_general(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
         free: list[Axis] = []

@@ -6,6 +6,7 @@ Nothing here is shared with the lowering: this is what the lowering is checked a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cmp_to_key
 from itertools import product
 from math import prod
 from typing import Any
@@ -85,7 +86,7 @@ class _Step:
         return OPERATIONS[self.node.op].attr(self.node.attrs, name)
 
     def results(self) -> list[Ids]:
-        if self.node.op in ("case", "scan", "while"):
+        if self.node.op in ("case", "scan", "while", "sort", "top_k"):
             several: list[Ids] = getattr(self, f"_{self.node.op}")()
             return several
         method = getattr(self, f"_{self.node.op}", None)
@@ -278,6 +279,59 @@ class _Step:
             return better
         number = self.table.apply("not", {}, BOOL, (compare(b, b, "NE"),))
         return self._combine("or", better, self._combine("and", compare(a, a, "NE"), number, BOOL), BOOL)
+
+    # ---- order ------------------------------------------------------------------------------------------------------
+
+    def _true(self, direction: str, a: int, b: int) -> bool:
+        return bool(self.table.value(self.table.apply("compare", {"comparison_direction": direction}, BOOL, (a, b))))
+
+    def _order(self, dtype: DType, a: int, b: int) -> int:
+        """-1, 0 or 1 where a is before b, equal to it or after it as ``sort`` orders elements, ascending."""
+        if dtype.is_complex:
+            parts = [[self.table.apply(p, {}, dtype.component, (x,)) for x in (a, b)] for p in ("real", "imag")]
+            return self._order(dtype.component, *parts[0]) or self._order(dtype.component, *parts[1])
+        if dtype.is_float and dtype.float_format.has_nan:
+            nans = self._true("NE", a, a), self._true("NE", b, b)
+            if any(nans):
+                return nans[0] - nans[1]
+        return self._true("GT", a, b) - self._true("LT", a, b)
+
+    def _sorted(self, keys: Sequence[Sequence[int]], descending: bool) -> list[int]:
+        """The positions in the order of the keys; equal ones stay in theirs."""
+
+        def order(i: int, j: int) -> int:
+            for dtype, key in zip(self.dtypes, keys, strict=False):
+                found = self._order(dtype, key[i], key[j])
+                if found:
+                    return -found if descending else found
+            return 0
+
+        return sorted(range(len(keys[0])), key=cmp_to_key(order))
+
+    def _sort(self) -> list[Ids]:
+        lines = [np.moveaxis(x, self.attr("dimension"), -1) for x in self.operands]
+        results = [np.empty_like(x) for x in self.operands]
+        targets = [np.moveaxis(x, self.attr("dimension"), -1) for x in results]
+        for index in np.ndindex(*lines[0].shape[:-1]):
+            keys = [line[index].tolist() for line in lines[: self.attr("num_keys")]]
+            if keys[0]:
+                order = self._sorted(keys, self.attr("descending"))
+                for target, line in zip(targets, lines, strict=True):
+                    target[index] = line[index][order]
+        return results
+
+    def _top_k(self) -> list[Ids]:
+        axis, count = self.attr("dimension"), self.attr("k")
+        lines = np.moveaxis(self.operands[0], axis, -1)
+        results = [np.empty(type.shape, np.int64) for type in self.node.types]
+        values, indices = (np.moveaxis(x, axis, -1) for x in results)
+        for index in np.ndindex(*lines.shape[:-1]):
+            line = lines[index].tolist()
+            for k, position in enumerate(self._sorted([line], True)[:count]):
+                values[(*index, k)] = line[position]
+                position_word = self.table.integer(_INT64, position)
+                indices[(*index, k)] = self._convert(position_word, self.node.types[1].dtype)
+        return results
 
     # ---- windows ----------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Launch, Program, Step
-from tlir.passes.lower import contraction, control, elementwise, indexing, reduction, shape, windows
+from tlir.passes.lower import contraction, control, elementwise, indexing, reduction, shape, sorting, windows
 from tlir.passes.lower.dead import without
 from tlir.passes.lower.elementwise import element_reason
 from tlir.passes.lower.emitter import Compute, Emit, Frame, Refused
@@ -21,6 +21,7 @@ from tlir.passes.lower.functions import WITHOUT_KERNEL
 from tlir.passes.lower.fusion import Fusion
 from tlir.passes.lower.merge import merged
 from tlir.passes.lower.parts import in_parts
+from tlir.passes.lower.series import Plan, Series
 
 _FAMILIES = (elementwise, shape, reduction, contraction, indexing, windows, control)
 
@@ -30,12 +31,13 @@ COMPUTES: dict[str, Compute] = {name: compute for family in _FAMILIES for name, 
 EMITS: dict[str, Emit] = {**indexing.EMITS, **windows.EMITS}
 """Operations that have a kernel of their own."""
 
-LOWERED: frozenset[str] = frozenset(COMPUTES) | frozenset(EMITS) | {*control.COUNTED, "input", "constant"}
+PLANS: dict[str, Plan] = {**sorting.SERIES}
+"""Operations that take several kernels of their own, one after the other."""
+
+LOWERED: frozenset[str] = frozenset((*COMPUTES, *EMITS, *PLANS, *control.COUNTED, "input", "constant"))
 """The operations that kernels compute, or that need no work."""
 
 REASONS: dict[str, str] = {
-    "sort": "which element goes where is decided by comparisons of whole rows",
-    "top_k": "which element goes where is decided by comparisons of whole rows",
     **dict.fromkeys(WITHOUT_KERNEL, NO_FUNCTION),
     "fft": "its steps exchange elements, in an order that the length decides",
     **dict.fromkeys(
@@ -71,8 +73,9 @@ def reason(body: Body, node: Node) -> str | None:
 
 def _lower(own: Body) -> Program:
     body, replaced = merged(own)
-    fusion = Fusion(body, COMPUTES, EMITS, lambda node: reason(body, node))
+    fusion = Fusion(body, COMPUTES, EMITS, PLANS, lambda node: reason(body, node))
     steps: dict[Ref, list[Step]] = {}
+    series: list[Series] = []
     done: set[Ref] = set()
     waiting = [_last_first(ref) for ref in fusion.stored]
     heapify(waiting)
@@ -96,6 +99,15 @@ def _lower(own: Body) -> Program:
             except Refused as refused:
                 steps[ref] = [Fallback(node.id, refused.reason)]
                 fusion.store(node.inputs)
+        elif node.op in PLANS:
+            done |= {Ref(node.id, k) for k in range(len(node.types))}
+            try:
+                kernels, made = fusion.series(node)
+                steps[ref] = [Launch(kernel, arguments) for kernel, arguments in kernels]
+                series.append(made)
+            except Refused as refused:
+                steps[ref] = [Fallback(node.id, refused.reason)]
+                fusion.store(node.inputs)
         elif node.op == "reshape":
             operand = node.inputs[0]
             steps[ref] = [Alias(ref, operand)]
@@ -116,7 +128,7 @@ def _lower(own: Body) -> Program:
         replace(step, kernel=in_parts(step.kernel)) if isinstance(step, Launch) else step
         for step in needed(body, ordered)
     ]
-    return _program(own, _renamed(own, kept, replaced))
+    return _program(own, _renamed(own, kept, replaced), series)
 
 
 def _last_first(ref: Ref) -> tuple[int, int]:
@@ -202,7 +214,7 @@ def needed(body: Body, steps: list[Step]) -> list[Step]:
     return kept[::-1]
 
 
-def _program(body: Body, steps: list[Step]) -> Program:
+def _program(body: Body, steps: list[Step], series: Iterable[Series]) -> Program:
     used: set[Ref] = set(body.outputs) | {Ref(i) for i in body.input_ids}
     for step in steps:
         match step:
@@ -213,7 +225,8 @@ def _program(body: Body, steps: list[Step]) -> Program:
                 used |= set(node.inputs) | {Ref(number, k) for k in range(len(node.types))}
             case Alias(value=value, of=of):
                 used |= {value, of}
-    types: dict[Ref, TensorType] = {ref: body.type_of(ref) for ref in sorted(used)}
+    between = {ref: type for made in series for ref, type in made.types.items()}
+    types: dict[Ref, TensorType] = {ref: between.get(ref) or body.type_of(ref) for ref in sorted(used)}
     constants: dict[Ref, Tensor] = {
         ref: body.nodes[ref.node].attrs["value"] for ref in types if body.nodes[ref.node].op == "constant"
     }

@@ -23,6 +23,7 @@ from tlir.passes.lower.emitter import Compute, Emission, Emit, Emitter, Frame, R
 from tlir.passes.lower.groups import TOGETHER, Groups
 from tlir.passes.lower.places import Place, split_place
 from tlir.passes.lower.rows import Row
+from tlir.passes.lower.series import Plan, Series
 from tlir.passes.lower.words import is_splat
 
 MAX_DEPTH = 24
@@ -42,16 +43,18 @@ LOOPS = 4
 
 
 class Fusion:
-    """Decides for one body. ``computes`` and ``emits`` are the operations' lowerings; all others are fallbacks."""
+    """Decides for one body. ``computes``, ``emits`` and ``plans`` are the operations' lowerings; all others are
+    fallbacks."""
 
     def __init__(
         self,
         body: Body,
         computes: Mapping[str, Compute],
         emits: Mapping[str, Emit],
+        plans: Mapping[str, Plan],
         reason: Callable[[Node], str | None],
     ) -> None:
-        self.body, self.computes, self.emits, self.reason = body, computes, emits, reason
+        self.body, self.computes, self.emits, self.plans, self.reason = body, computes, emits, plans, reason
         self.stored: set[Ref] = set()
         self._splat: dict[int, bool] = {}
         self.groups = Groups(body)
@@ -115,7 +118,7 @@ class Fusion:
             if self.reason(node) is not None:
                 self.store(node.inputs)
                 self.store(Ref(node.id, k) for k in range(len(node.types)))
-            if node.op in self.emits or node.op in COUNTED:
+            if node.op in self.emits or node.op in self.plans or node.op in COUNTED:
                 self.stored |= {Ref(node.id, k) for k in range(len(node.types))}
             if node.op in _FACTORS:
                 self.store(ref for operand in node.inputs if (ref := self._factor(operand)) is not None)
@@ -289,6 +292,24 @@ class Fusion:
             emitter.nodes.add(node.id)
             kernels.append(emitter.kernel(f"k{node.id}_{node.op}" + (f"_{number}" if number else "")))
         return kernels
+
+    def series(self, node: Node) -> tuple[list[tuple[Kernel, tuple[Ref, ...]]], Series]:
+        """The kernels of an operation that takes several, in their order, and what is between them."""
+        series = Series(self.body, node)
+        self.plans[node.op](series)
+        kernels = []
+        for number, write in enumerate(series.writers):
+            while True:
+                try:
+                    emitter, frame = self._loop_frame()
+                    write(emitter, frame)
+                    self._review_whole(emitter)
+                    break
+                except Split as split:
+                    self._split(split)
+            emitter.nodes.add(node.id)
+            kernels.append(emitter.kernel(f"k{node.id}_{node.op}" + (f"_{number}" if number else "")))
+        return kernels, series
 
     def _loop_frame(self) -> tuple[Emitter, Frame]:
         emitter = Emitter(self.computes)
