@@ -65,6 +65,8 @@ def programs() -> Iterator[Program]:
         yield elementwise(dtype)
     for name in FUNCTION_DTYPES:
         yield functions(NAMED[name])
+    yield complex_functions("complex64")
+    yield complex_functions("complex128")
     yield quotients("complex64")
     yield quotients("complex128")
     for name in ("float32", "int8", "uint2", "bool", "complex64", "float80"):
@@ -87,7 +89,8 @@ def elementwise(dtype: DType) -> Program:
     operands = [builder.input(type) for _ in range(3)]
     nodes = [builder.add("select", (builder.input(truth), *operands[:2]), type)]
     for op in sorted(ELEMENTWISE - REASONS.keys() - {"select", "convert", "bitcast_convert"}):
-        if (op in FUNCTIONS and dtype.is_float) or (op in ("abs", "divide") and dtype.is_complex):
+        inexact = dtype.is_complex and op in {*FUNCTIONS, "abs", "divide", "sqrt", "sign"}
+        if (op in FUNCTIONS and dtype.is_float) or inexact:
             continue  # see ``functions``: where one is not decided, the GPU leaves all that is computed with it
         for attrs, count in product(ATTRIBUTES.get(op, [{}]), (1, 2, 3)):
             given = tuple(operands[:count])
@@ -117,6 +120,19 @@ def functions(dtype: DType) -> Program:
         count = len(OPERATIONS[op].operands)
         nodes.append(builder.add(op, operands[:count], type))
     return _program(f"functions of {dtype.name}", builder, nodes, 7)
+
+
+def complex_functions(name: str) -> Program:
+    """Every function of complex numbers, at words of every kind."""
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType(SHAPE, NAMED[name])
+    operands = [builder.input(type) for _ in range(2)]
+    nodes = []
+    for op in sorted(FUNCTIONS - REASONS.keys() | {"sqrt", "sign"}):
+        count = len(OPERATIONS[op].operands)
+        if _result(op, [type] * count, {}, type.dtype) == type:
+            nodes.append(builder.add(op, operands[:count], type))
+    return _program(f"functions of {name}", builder, nodes, 7)
 
 
 def quotients(name: str) -> Program:

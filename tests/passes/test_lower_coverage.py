@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tlir.floatlib.elementary import COMPLEX_NAMES
+from tlir.floatlib.elementary.complex import loop as pairs
 from tlir.floatlib.elementary.double import loop as double
 from tlir.floatlib.elementary.narrow import arrays as narrow
 from tlir.floatlib.elementary.wide import loop as wide
@@ -12,7 +14,7 @@ from tlir.ir.ops import OPERATIONS, elementary, special
 from tlir.ir.types import DType
 from tlir.kernel.verify import ELEMENTWISE
 from tlir.passes.lower import LOWERED, REASONS
-from tlir.passes.lower.functions import has_kernel
+from tlir.passes.lower.functions import has_complex_kernel, has_kernel
 
 CUSTOM = [
     Format(exponent, precision - 1, bias, infinities, nans, signed_zero)
@@ -46,3 +48,10 @@ def test_functions_have_kernels_where_there_is_code_for_them(name: str) -> None:
     for fmt in (*FORMATS.values(), *CUSTOM):
         there = narrow.applies(name, fmt) or double.applies(name, fmt) or wide.applies(name, fmt)
         assert has_kernel(name, DType("custom", "float", fmt.width, fmt)) == there, fmt
+
+
+@pytest.mark.parametrize("name", sorted({*COMPLEX_NAMES, "erf", "log_add_exp"}))
+def test_complex_functions_have_kernels_where_there_is_code_for_them(name: str) -> None:
+    for fmt in (*FORMATS.values(), *CUSTOM):
+        component = DType("custom", "float", fmt.width, fmt)
+        assert has_complex_kernel(name, component) == pairs.applies(name, fmt), fmt

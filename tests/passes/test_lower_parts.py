@@ -11,7 +11,7 @@ from lower_graphs import Builder, random_tensor
 from tlir.backends import run
 from tlir.backends.interpreter import run_program
 from tlir.ir.graph import Body, Graph, Node, Ref
-from tlir.ir.ops import Accumulate
+from tlir.ir.ops import OPERATIONS, Accumulate
 from tlir.ir.ops import complex_numbers as declared
 from tlir.ir.types import BOOL, NAMED, TensorType, complex_of
 from tlir.kernel.ir import Apply, Fallback, Kernel, Launch, Loop, results_of
@@ -143,10 +143,30 @@ def test_a_product_is_four_products_a_difference_and_a_sum() -> None:
     assert sorted(ops) == ["add", "multiply", "multiply", "multiply", "multiply", "subtract"]
 
 
-@pytest.mark.parametrize("op", ["sqrt", "exponential", "sign", "log"])
-def test_what_rounds_an_exact_complex_result_is_left_to_the_reference(op: str) -> None:
+@pytest.mark.parametrize("name", DTYPES[:-1])
+@pytest.mark.parametrize("op", ["sqrt", "exponential", "sign", "log", "atanh", "power"])
+def test_a_function_of_complex_numbers_is_one_operation_on_them(op: str, name: str) -> None:
     builder = Builder(np.random.default_rng(0))
-    type = TensorType((4,), C64)
+    type = TensorType((4, 3), dtype_of(name))
+    operands = [builder.input(type) for _ in OPERATIONS[op].operands]
+    body = builder.body([builder.add(op, tuple(operands), type)])
+    program = lower(body)
+    (step,) = program.steps
+    assert isinstance(step, Launch)
+    applied = [s.op for s in step.kernel.body.walk() if isinstance(s, Apply)]
+    assert applied == ["complex"] * len(operands) + [op, "real", "imag"]
+    inputs = [random_tensor(np.random.default_rng(1), type) for type in body.input_types]
+    with np.errstate(all="ignore"):
+        (expected,), (result,) = run(Graph(body), inputs), run_program(program, body, inputs)
+    assert expected.same_words(result)
+    assert not verify_program(program, body).faults
+    assert check_lowering(Graph(body)).status == "passed"
+
+
+@pytest.mark.parametrize("op", ["sqrt", "exponential", "sign", "log"])
+def test_what_rounds_an_exact_complex_result_is_left_to_the_reference_where_no_code_is(op: str) -> None:
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType((4,), dtype_of("complex<float128>"))
     body = builder.body([builder.add(op, (builder.input(type),), type)])
     (step,) = lower(body).steps
     assert isinstance(step, Fallback)

@@ -13,7 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu import elementary, quotients
+from tlir.backends.cpu import elementary, pairs
 from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1
 from tlir.backends.cpu.values import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Item, Lanes, carrier, word_type
 from tlir.floatlib.format import Format
@@ -36,7 +36,7 @@ def emitter(op: str, operands: Sequence[DType], result: DType, attrs: Mapping[st
     if any(dtype.bits > COMPILED_WIDTH for dtype in (*operands, result)):
         return None
     if any(dtype.is_complex for dtype in (*operands, result)):
-        return quotients.emitter(op, operands, result, emitter)
+        return pairs.emitter(op, operands, result, emitter)
     kind = operands[0]
     if op in ("convert", "select", "compare", "bitcast_convert"):
         return {"convert": _convert, "select": _select, "compare": _compare, "bitcast_convert": _bitcast}[op](

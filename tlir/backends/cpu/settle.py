@@ -22,8 +22,9 @@ from tlir.floatlib.words import Words, limbs, word_dtype
 
 SYMBOL = "tlir_elementary"
 
-QUOTIENT_PARTS = ("divide.real", "divide.imag")
-"""Functions of four numbers a, b, c, d: the parts of (a + bi) / (c + di)."""
+PARTS = (".real", ".imag")
+"""What the name of a complex function ends in that stands for one part of its result. Its operands are the parts of the
+complex ones, two for each."""
 
 
 _errors: dict[int, BaseException] = {}
@@ -54,20 +55,14 @@ def _evaluate(name: str, lanes: int, operands: int, mask: int, memory: int) -> N
 
 
 def _specified(op: str, fmt: Format, operands: list[Words]) -> Words:
-    if op in QUOTIENT_PARTS:
-        return _quotient(QUOTIENT_PARTS.index(op), fmt, operands)
     # the specification is loaded when it is first needed
-    from tlir.floatlib.elementary import evaluate
+    from tlir.floatlib.elementary import evaluate, evaluate_complex
 
-    return np.asarray(evaluate(op, fmt, *operands))
-
-
-def _quotient(part: int, fmt: Format, operands: list[Words]) -> Words:
-    """A part of (a + bi) / (c + di)."""
-    from tlir.floatlib.elementary import evaluate_complex
-
-    a, b, c, d = operands
-    return np.asarray(evaluate_complex("divide", fmt, np.stack((a, b), 1), np.stack((c, d), 1))[:, part])
+    if not op.endswith(PARTS):
+        return np.asarray(evaluate(op, fmt, *operands))
+    name, _, part = op.rpartition(".")
+    pairs = [np.stack(pair, 1) for pair in zip(operands[::2], operands[1::2], strict=True)]
+    return np.asarray(evaluate_complex(name, fmt, *pairs)[:, PARTS.index("." + part)])
 
 
 def passed_on(others: Iterable[Thread] = ()) -> None:

@@ -13,11 +13,13 @@ from tlir.backends.cpu import elementary
 from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.nest import Emitter, Ends
+from tlir.backends.cpu.settle import PARTS
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
 from tlir.backends.cuda import calls
 from tlir.backends.cuda.builder import Builder, Text, expression
 from tlir.backends.cuda.machine import CudaMachine
+from tlir.floatlib.elementary.complex import loop as complex_loop
 from tlir.floatlib.elementary.double import functions as elementary_double
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.soft import numpy_loop
@@ -73,8 +75,12 @@ class CudaLanes(Lanes):
 
 def _wider(op: str, dtype: DType) -> list[Any]:
     """The kernels that decide what the first one left open: of double-double numbers, and for large angles of sines,
-    cosines and tangents one that reduces them by more digits of pi."""
+    cosines and tangents, and of complex functions that have them, one that reduces them by more digits of pi."""
     fmt, kernels = dtype.float_format, []
+    if op.endswith(PARTS):
+        name, _, part = op.rpartition(".")
+        far = complex_loop.has_angle(name) and fmt.emax >= FAR_EXPONENT
+        return [complex_loop.part_loop(name, fmt, PARTS.index("." + part), far=True)] if far else []
     if elementary_double_loop.fits(fmt) and op in elementary_double.NAMES:
         if LEAST_PRECISION <= fmt.precision < elementary_double_loop.LEAST_PRECISION:
             kernels.append(elementary_double_loop.loop(op, fmt))

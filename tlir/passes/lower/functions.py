@@ -69,6 +69,21 @@ def has_quotient(component: DType) -> bool:
     return fmt in _QUOTIENTS and fmt.has_zero
 
 
+_COMPLEX = frozenset({"sqrt", "rsqrt", "sign", "exponential", "exponential_minus_one", "log", "log_plus_one", "power"})
+_COMPLEX |= {"logistic", "sinh", "cosh", "tanh", "sine", "cosine", "tan"}
+_COMPLEX |= {"asin", "acos", "atan", "asinh", "acosh", "atanh"}
+
+
+def has_complex_kernel(op: str, component: DType) -> bool:
+    """``tlir.floatlib.elementary.complex.loop.applies``: whether there is code with a proven bound for a function of
+    complex numbers whose parts are of this dtype."""
+    fmt = component.float_format
+    narrow = fmt.precision <= 24 and fmt.width <= 32 and _within(fmt, 300)
+    if op == "asin" and not fmt.signed_zero:
+        return False
+    return op in _COMPLEX and fmt.signed and fmt.has_zero and (narrow or fmt == FORMATS["float64"])
+
+
 def _in_float64(fmt: Format) -> bool:
     """Whether float64 has all numbers of a format, and the format a zero: its remainders are float64's then."""
     wide = FORMATS["float64"]

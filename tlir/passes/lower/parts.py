@@ -31,7 +31,7 @@ from tlir.kernel.ir import (
     Value,
     results_of,
 )
-from tlir.passes.lower.functions import function_reason, has_quotient
+from tlir.passes.lower.functions import function_reason, has_complex_kernel, has_quotient
 from tlir.passes.lower.words import integer_word
 
 Pair = tuple[Value, Value]
@@ -46,7 +46,8 @@ def complex_reason(op: str, attrs: Mapping[str, Any], dtype: DType) -> str | Non
     if not dtype.is_complex:
         return None
     divides = op == "divide" or (op == "integer_pow" and attrs["exponent"] < 0)
-    if op in _WHOLE or (divides and not has_quotient(dtype.component)):
+    whole = op in _WHOLE and not has_complex_kernel(op, dtype.component)
+    if whole or (divides and not has_quotient(dtype.component)):
         return "each part of its exact complex result is rounded once"
     return function_reason("hypot", dtype.component) if op == "abs" else None
 
@@ -174,10 +175,9 @@ class _Writer:
         imag = self.real("add", self.real("multiply", a, d), self.real("multiply", b, c))
         return real, imag
 
-    def quotient(self, x: Pair, y: Pair, dtype: DType) -> Pair:
-        """By the operation on complex numbers itself: its parts come from one exact result."""
-        operands = (self.real("complex", *pair, dtype=dtype) for pair in (x, y))
-        result = self.real("divide", *operands)
+    def whole(self, op: str, operands: Sequence[Pair], dtype: DType) -> Pair:
+        """By the operation on complex numbers itself: the parts come from one exact result."""
+        result = self.real(op, *(self.real("complex", *pair, dtype=dtype) for pair in operands))
         return self.real("real", result, dtype=dtype.component), self.real("imag", result, dtype=dtype.component)
 
 
@@ -197,9 +197,8 @@ def _multiply(writer: _Writer, statement: Apply) -> Made:
     return writer.product(x, y)
 
 
-def _divide(writer: _Writer, statement: Apply) -> Made:
-    x, y = (writer.pairs[value] for value in statement.operands)
-    return writer.quotient(x, y, statement.result.dtype)
+def _whole(writer: _Writer, statement: Apply) -> Made:
+    return writer.whole(statement.op, [writer.pairs[value] for value in statement.operands], statement.result.dtype)
 
 
 def _abs(writer: _Writer, statement: Apply) -> Made:
@@ -255,7 +254,7 @@ def _integer_pow(writer: _Writer, statement: Apply) -> Made:
     if exponent < 0:
         part = power[0].dtype
         one = writer.literal(part, 1), writer.literal(part, 0)
-        return writer.quotient(one, _raised(writer, power, -exponent), statement.result.dtype)
+        return writer.whole("divide", (one, _raised(writer, power, -exponent)), statement.result.dtype)
     return _raised(writer, power, exponent)
 
 
@@ -276,11 +275,12 @@ def _raised(writer: _Writer, power: Pair, exponent: int) -> Pair:
 
 
 _PARTS: dict[str, Callable[[_Writer, Apply], Made]] = {
+    **dict.fromkeys(_WHOLE, _whole),
     "add": _both,
     "subtract": _both,
     "negate": _both,
     "multiply": _multiply,
-    "divide": _divide,
+    "divide": _whole,
     "abs": _abs,
     "integer_pow": _integer_pow,
     "complex": _complex,

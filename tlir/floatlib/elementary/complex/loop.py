@@ -57,6 +57,11 @@ def applies(name: str, fmt: Format) -> bool:
     return name in FUNCTIONS and suits and (name != "asin" or fmt.signed_zero)
 
 
+def has_angle(name: str) -> bool:
+    """Whether a function has a second stage, for large angles."""
+    return name in FUNCTIONS and FUNCTIONS[name].angle is not None
+
+
 class Parts(NamedTuple):
     """Both words, and where they are not decided."""
 
@@ -129,6 +134,20 @@ def loop(name: str, fmt: Format, far: bool = False) -> Kernel:
     return Kernel(label, (fmt.width,) * count, 2 * container, BITS, True, build, 1)
 
 
+@cache
+def part_loop(name: str, fmt: Format, part: int, far: bool = False) -> Kernel:
+    """The loop of the real part (0) or the imaginary one (1); its byte has ``UNDECIDED[0]`` for either."""
+
+    def build(m: Machine, *words: Uint) -> Result:
+        found = parts(m, name, fmt, words, far)
+        mark = m.select(found.undecided[part], m.constant(UNDECIDED[0]), m.constant(0))
+        return Result(Uint(m, [found.words[part]], fmt.width), mark)
+
+    count = 4 if name in BINARY else 2
+    label = f"{name}(complex {fmt}, part {part}{', far' if far else ''})"
+    return Kernel(label, (fmt.width,) * count, fmt.width, BITS, True, build, 1)
+
+
 Places = NDArray[np.intp]
 
 
@@ -138,7 +157,7 @@ def evaluate_fast(name: str, fmt: Format, columns: tuple[Words, ...]) -> tuple[W
     to nearest."""
     ensure_float_environment()
     words, places = _run(loop(name, fmt), fmt, columns)
-    if places.size and FUNCTIONS[name].angle is not None:
+    if places.size and has_angle(name):
         some, left = _run(loop(name, fmt, far=True), fmt, tuple(column[places] for column in columns))
         words[places], places = some, places[left]
     return words, places

@@ -1,4 +1,5 @@
-"""Quotients of complex numbers: each part of the exact quotient rounded once.
+"""Functions of complex numbers, each part of whose exact result is rounded once: the kernels of ``tlir.floatlib``, and
+quotients.
 
 (a + bi) / (c + di) is ((ac + bd) + (bc - ad)i) / (cc + dd). It is computed in a wider format in which products of two
 numbers are exact and nothing overflows or underflows: u = 2**-P being half a unit there, the sums in numerator and
@@ -15,8 +16,10 @@ from functools import partial
 from typing import Any
 
 from tlir.backends.cpu import elementary
-from tlir.backends.cpu.settle import QUOTIENT_PARTS
+from tlir.backends.cpu.settle import PARTS
 from tlir.backends.cpu.values import Item, Lanes
+from tlir.floatlib.elementary.complex import loop
+from tlir.floatlib.soft.uint import Uint
 from tlir.ir.types import BOOL, NAMED, DType
 from tlir.passes.lower.functions import has_quotient
 
@@ -35,7 +38,22 @@ def emitter(op: str, operands: Sequence[DType], result: DType, real: Emitter) ->
         return lambda lanes, x: x.parts[int(op == "imag")]
     if op == "divide" and has_quotient(result.component):
         return partial(_divide, result, real)
+    if loop.applies(op, result.component.float_format):
+        return partial(_function, op, result)
     return None
+
+
+def _function(op: str, dtype: DType, lanes: Lanes, *items: Item) -> Item:
+    component = dtype.component
+    operands = [part for item in items if item.parts is not None for part in item.parts]
+    machine = lanes.machine(loop.BITS)
+    words = tuple(lanes.uint(operand, loop.BITS) for operand in operands)
+    found = loop.parts(machine, op, component.float_format, words)
+    parts = []
+    for name, word, left in zip(PARTS, found.words, found.undecided, strict=True):
+        limbs = lanes.limbs(lanes.from_uint(component, Uint(machine, [word], component.bits)))
+        parts.append(elementary.settled(lanes, op + name, component, operands, limbs, left))
+    return Item(dtype, lanes.lanes, parts=(parts[0], parts[1]))
 
 
 def _divide(dtype: DType, real: Emitter, lanes: Lanes, x: Item, y: Item) -> Item:
@@ -63,7 +81,7 @@ def _divide(dtype: DType, real: Emitter, lanes: Lanes, x: Item, y: Item) -> Item
     share = lanes.literal(wide, (fmt.bias - fmt.precision + MARGIN) << fmt.fraction_bits)
     builder, zero = lanes.builder, lanes.literal(wide, 0)
     parts = []
-    for name, numerator in zip(QUOTIENT_PARTS, numerators, strict=True):
+    for name, numerator in zip(PARTS, numerators, strict=True):
         quotient = apply("divide", numerator, divisor)
         margin = apply("multiply", quotient, share)
         # of a zero quotient the first end has its sign
@@ -71,5 +89,5 @@ def _divide(dtype: DType, real: Emitter, lanes: Lanes, x: Item, y: Item) -> Item
         finite = holds("EQ", apply("subtract", numerator, numerator), apply("subtract", divisor, divisor))
         certain = builder.and_(builder.and_(finite, holds("LT", zero, divisor)), holds("EQ", *ends))
         words = lanes.limbs(ends[0])
-        parts.append(elementary.settled(lanes, name, component, operands, words, builder.not_(certain)))
+        parts.append(elementary.settled(lanes, "divide" + name, component, operands, words, builder.not_(certain)))
     return Item(dtype, lanes.lanes, parts=(parts[0], parts[1]))
