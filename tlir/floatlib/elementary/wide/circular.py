@@ -34,8 +34,8 @@ NEAR = -10
 """Below 2**NEAR, which is less than half a step, nothing is reduced."""
 REST = 2.0**-8.34
 """More than pi/1024."""
-ZEROS = 9
-"""Leading zero bits of U and V, at most."""
+ZEROS = 10
+"""Leading zero bits of U/2 and V/2, at most."""
 
 
 @cache
@@ -156,8 +156,8 @@ def from_one(x: Fixed, coefficients: Sequence[Fraction], point: int) -> Fixed:
 
 
 def _sines() -> list[arb]:
-    """sin(j pi/512), j = 0 to 256; the last one, 1, is entered a little too small, so that all are below 1."""
-    return [(arb.pi() * j / (2 * STEPS)).sin() for j in range(STEPS)] + [1 - arb(2) ** (32 - ctx.prec)]
+    """Half of sin(j pi/512), j = 0 to 256, so that none needs a digit of the integer."""
+    return [(arb.pi() * j / (2 * STEPS)).sin() / 2 for j in range(STEPS)] + [arb(0.5)]
 
 
 SINES = Table(_sines)
@@ -167,7 +167,8 @@ COSINE = [Fraction(1, factorial(2 * n)) for n in range(40)]
 
 @dataclass(frozen=True)
 class Parts:
-    """cos r, (sin r) / r, and the sine and cosine of j pi/512; whether the quadrant is odd, its sign negative, j 0."""
+    """cos r, (sin r) / r, and half of the sine and the cosine of j pi/512; whether the quadrant is odd, its sign
+    negative, j 0."""
 
     angle: Angle
     cosine: Fixed
@@ -201,19 +202,19 @@ def _parts(w: Work, x: Operand, turn: int) -> Parts:
 
 
 def _circular(w: Work, x: Operand, turn: int) -> Value:
-    """The sine of |x| plus ``turn`` quadrants: U in even ones, V in odd ones."""
+    """The sine of |x| plus ``turn`` quadrants: half of it is U/2 in even ones, V/2 in odd ones."""
     m, point = w.m, w.point
     parts = _parts(w, x, turn)
     angle, odd = parts.angle, parts.odd
     step = choose(odd, parts.cosine_step, parts.sine_step)
     factor = choose(odd, parts.sine_step, parts.cosine_step)
-    product = below_one(below_one(parts.ratio.times(factor, point)).times(angle.fraction, point))
+    product = parts.ratio.times(factor, point).times(angle.fraction, point)
     second = shifted(product, angle.exponent, REST)
     negative = m.differ(odd, angle.below)
-    sum_ = below_one(below_one(step.times(parts.cosine, point)).plus_signed(second, negative, 1.0))
+    sum_ = step.times(parts.cosine, point).plus_signed(second, negative, 0.51)
     near = m.both(parts.start, m.negation(odd))
     significand = choose(near, choose(angle.lost, tie(w), product), sum_)
-    exponent = m.select(m.both(near, m.negation(angle.lost)), angle.exponent, m.constant(0))
+    exponent = m.add(m.select(m.both(near, m.negation(angle.lost)), angle.exponent, m.constant(0)), m.constant(1))
     return Value(m.differ(parts.negative, m.both(near, angle.below)), significand, exponent, ZEROS)
 
 
@@ -236,13 +237,13 @@ def tan(w: Work, x: Operand) -> Value:
     m, point = w.m, w.point
     parts = _parts(w, x, 0)
     angle, odd, start = parts.angle, parts.odd, parts.start
-    small = below_one(below_one(parts.ratio.times(parts.cosine_step, point)).times(angle.fraction, point))
-    second = below_one(parts.ratio.times(parts.sine_step, point)).times(angle.rest, point, REST)
-    upper = below_one(parts.sine_step.times(parts.cosine, point)).plus_signed(
-        shifted(small, angle.exponent, REST), angle.below, 1.0
+    small = parts.ratio.times(parts.cosine_step, point).times(angle.fraction, point)
+    second = parts.ratio.times(parts.sine_step, point).times(angle.rest, point, REST)
+    upper = parts.sine_step.times(parts.cosine, point).plus_signed(
+        shifted(small, angle.exponent, REST), angle.below, 0.51
     )
-    lower = below_one(parts.cosine_step.times(parts.cosine, point)).plus_signed(second, m.negation(angle.below), 1.0)
-    upper, lower = below_one(choose(start, small, upper)), below_one(lower)
+    lower = parts.cosine_step.times(parts.cosine, point).plus_signed(second, m.negation(angle.below), 0.51)
+    upper = choose(start, small, upper)
     upper_zeros, lower_zeros = upper.leading_zeros(), lower.leading_zeros()
     numerator, denominator = normalised(upper, upper_zeros), normalised(lower, lower_zeros)
     exponent = m.subtract(lower_zeros, upper_zeros)
@@ -258,7 +259,7 @@ def tan(w: Work, x: Operand) -> Value:
 
 
 def normalised(x: Fixed, zeros: Word) -> Fixed:
-    """U or V shifted up by its leading zeros."""
+    """U/2 or V/2 shifted up by its leading zeros."""
     m = x.m
     most = m.constant(ZEROS)
     return x.left_by(m.select(m.less(zeros, most), zeros, most), ZEROS, 1.0)
