@@ -22,7 +22,7 @@ from tlir.floatlib.elementary.wide.function import OVERFLOW, UNDERFLOW, Case, Fu
 from tlir.floatlib.elementary.wide.quotient import reciprocal
 from tlir.floatlib.elementary.wide.series import count_terms, polynomial
 from tlir.floatlib.elementary.wide.tables import Table, constant
-from tlir.floatlib.elementary.wide.work import LIFT, Operand, Value, Work
+from tlir.floatlib.elementary.wide.work import LIFT, Operand, Value, Work, shift_count
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft.machine import Machine, Predicate, Word
 
@@ -156,11 +156,6 @@ def exponential_minus_one(work: Work, x: Operand) -> Value:
     beside = x.fraction(point).times(series, point, 0.51)
     scale = m.select(near, m.add(x.exponent, m.constant(1)), m.select(positive, up, m.constant(0)))
     return Value(x.sign, choose(near, beside, far), m.add(scale, m.constant(1)), zeros=LOSS + 2)
-
-
-def shift_count(m: Machine, count: Word, most: int) -> Word:
-    """A signed count that is not negative where it matters, made one of at most ``most``."""
-    return m.select(m.less(count, m.constant(most)), count, m.constant(most))
 
 
 def logistic(work: Work, x: Operand) -> Value:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.wide import arc, circular, exponential, hyperbolic, logarithm
+from tlir.floatlib.elementary.wide import arc, area, circular, exponential, hyperbolic, logarithm
 from tlir.floatlib.elementary.wide.function import Function
 
 FUNCTIONS: dict[str, Function] = {
     **exponential.FUNCTIONS,
     **hyperbolic.FUNCTIONS,
     **logarithm.FUNCTIONS,
+    **area.FUNCTIONS,
     **circular.FUNCTIONS,
     **arc.FUNCTIONS,
 }

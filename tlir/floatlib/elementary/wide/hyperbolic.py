@@ -18,14 +18,13 @@ from tlir.floatlib.elementary.wide.exponential import (
     magnitude,
     reduce,
     scaled_power,
-    shift_count,
 )
 from tlir.floatlib.elementary.wide.fixed import DIGIT, Fixed, choose
 from tlir.floatlib.elementary.wide.function import NEGATIVE_OVERFLOW, OVERFLOW, Case, Function
 from tlir.floatlib.elementary.wide.quotient import reciprocal
 from tlir.floatlib.elementary.wide.series import odd_series
 from tlir.floatlib.elementary.wide.tables import constant
-from tlir.floatlib.elementary.wide.work import Operand, Value, Work
+from tlir.floatlib.elementary.wide.work import Operand, Value, Work, shift_count
 from tlir.floatlib.soft.machine import Word
 
 

@@ -25,7 +25,7 @@ from tlir.floatlib.elementary.wide.fixed import DIGIT, Fixed, choose, combinatio
 from tlir.floatlib.elementary.wide.function import INVALID, Case, Function
 from tlir.floatlib.elementary.wide.series import count_terms, polynomial
 from tlir.floatlib.elementary.wide.tables import Real, Table, constant
-from tlir.floatlib.elementary.wide.work import Operand, Value, Work, less_signed, signed
+from tlir.floatlib.elementary.wide.work import Operand, Value, Work, less_signed, shift_count, signed
 from tlir.floatlib.soft.machine import Predicate, Word
 
 GUARD = 16
@@ -145,48 +145,56 @@ class Near:
     exponent: Word
 
 
-def logarithm(work: Work, kind: Logarithm, fraction: Fixed, exponent: Word, near: Near) -> Value:
-    """log(fraction * 2**(exponent + 1)), fraction in [1/2, 1), in the digits of the fraction, exponent signed."""
+def logarithm(work: Work, kind: Logarithm, fraction: Fixed, exponent: Word, near: Near | None = None) -> Value:
+    """log(fraction * 2**(exponent + 1)), fraction in [1/2, 1), in the digits of the fraction, exponent signed. Without
+    ``near`` it must not be within 2**-16 of 0."""
     m, point, base = work.m, fraction.point, kind.base
     top = fraction.digits[point - 1]
     cell = m.and_(m.shift_right(top, m.constant(DIGIT - 9)), m.constant(CELLS - 1))
     upper = m.negation(m.less(cell, m.constant(MIDDLE)))
     # y * 2**11: its integer digit and the five bits below it are the index
-    scaled = fraction.times_word(m.table(COARSE, cell), 1 << COARSE_BITS + 1, point)
-    whole, part = scaled.digits[point], scaled.digits[point - 1]
+    first = fraction.times_word(m.table(COARSE, cell), 1 << COARSE_BITS + 1, point)
+    whole, part = first.digits[point], first.digits[point - 1]
     index_bits = INDEX_BITS - COARSE_BITS
     index = m.or_(m.shift_left(whole, m.constant(index_bits)), m.shift_right(part, m.constant(DIGIT - index_bits)))
     index = m.subtract(index, m.constant(FIRST))
     index = m.select(m.less(index, m.constant(len(FINE))), index, m.constant(0))
     # (1 + r) * 2**30
-    product = scaled.times_word(m.table(FINE, index), 1 << FINE_BITS + 1, point)
-    rest = Fixed(m, product.digits[: point + 1], point + 1, SMALL, product.error).to(point).below(SMALL)
-    r = choose(near.here, near.r, rest)
+    second = first.times_word(m.table(FINE, index), 1 << FINE_BITS + 1, point)
+    rest = Fixed(m, second.digits[: point + 1], point + 1, SMALL, second.error).to(point).below(SMALL)
     # |e'| log 2 + or - (C + D + log(1 + r))
     below_one = less_signed(m, exponent, 0)
     moved = m.add(exponent, m.word_of(upper))
     magnitude = m.select(below_one, m.subtract(m.constant(0), moved), moved)
     multiple = Fixed(m, [magnitude], 0, float(work.fmt.emax + work.fmt.precision + 2))
     whole_part = multiple.times(constant(m, base.log2, point + 1), point)
-    positive = m.negation(m.both(near.here, near.negative))
-    series = _series(kind, r, work.point, positive)
-    shifted = choose(near.here, near.shifted, rest)
-    tail = shifted.times(series, point)
+    if near is None:
+        tail = rest.times(_series(kind, rest, work.point, None), point)
+    else:
+        positive = m.negation(m.both(near.here, near.negative))
+        series = _series(kind, choose(near.here, near.r, rest), work.point, positive)
+        tail = choose(near.here, near.shifted, rest).times(series, point)
     coarse, fine = kind.coarse.entry(m, cell, point), kind.fine.entry(m, index, point)
     offset = constant(m, Fraction(1, 2), point)
     terms = [(coarse, False), (fine, False), (tail, False), (offset, True)]
     limit = whole_part.limit + 1
     total = combination([([(whole_part, False)], None), (terms, below_one)], limit)
-    significand = choose(near.here, tail, total)
-    scale = m.select(near.here, near.exponent, m.constant(0))
-    return Value(below_one, significand, m.add(scale, m.constant(1)), zeros=DIGIT + GUARD + 3)
+    zeros = DIGIT + GUARD + 3
+    if near is None:
+        return Value(below_one, total, m.constant(1), zeros)
+    scale = m.select(near.here, m.add(near.exponent, m.constant(1)), m.constant(1))
+    sign = m.select(near.here, near.negative, below_one)
+    return Value(sign, choose(near.here, tail, total), scale, zeros)
 
 
-def _series(kind: Logarithm, r: Fixed, point: int, alternating: Predicate) -> Fixed:
-    """log(1 + r) / (2 r log b), or that of -r: 1 ± r/2 + ..."""
+def _series(kind: Logarithm, r: Fixed, point: int, alternating: Predicate | None) -> Fixed:
+    """log(1 + r) / (2 r log b) or, where not ``alternating``, that of -r: 1 ± r/2 + ..."""
     scale = float(kind.base.inverse())
     terms, rest = count_terms(r.limit, point, lambda k: scale / (k + 1))
-    return polynomial(r, kind.coefficients(terms), point, negative=alternating).with_error(rest)
+    coefficients = kind.coefficients(terms)
+    if alternating is None:
+        return polynomial(r, coefficients, point, alternating=True).with_error(rest)
+    return polynomial(r, coefficients, point, negative=alternating).with_error(rest)
 
 
 def _log(kind: Logarithm, work: Work, x: Operand) -> Value:
@@ -208,6 +216,51 @@ def _log(kind: Logarithm, work: Work, x: Operand) -> Value:
     return logarithm(work, kind, fraction, x.exponent, near)
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """|x| = 4 a 2**h and 1 = 4 b 2**h, h = max(exponent + 1, 0): neither is above 1/4, one of them at least 1/8.
+
+    For |x| >= 2**-18 a is exact (two bits and at most 17 more below the format's own); b is for |x| < 2**(30 point -
+    3). Otherwise bits below a unit are cut off."""
+
+    a: Fixed
+    b: Fixed
+    h: Word
+
+
+def scaled(x: Operand, point: int) -> Scaled:
+    """A number beside 1, in one scale."""
+    m, most = x.m, DIGIT * point
+    up = m.add(x.exponent, m.constant(1))
+    below = less_signed(m, up, 0)
+    a = x.fraction(point).halved(2)
+    count = m.select(below, m.subtract(m.constant(0), up), m.constant(0))
+    a = a.right_by(shift_count(m, count, most), most).known(1.0)
+    h = m.select(below, m.constant(0), up)
+    b = constant(m, Fraction(1, 4), point).right_by(shift_count(m, h, most), most)
+    return Scaled(a, b, h)
+
+
+def log_plus_one(work: Work, x: Operand) -> Value:
+    """log(1 + x), x > -1: near for |x| < 2**-16, otherwise the logarithm of (a + b) 4 * 2**h, b - a for x < 0.
+
+    Where a bit of a is cut off, |x| is near; where one of b is, x is above 1 and at most 2 zero bits lead: 4 units."""
+    m, point = work.m, work.digits(GUARD)
+    parts = scaled(x, point)
+    total = parts.b.plus_signed(parts.a, x.sign, 0.5 - 2.0**-40)
+    zeros = total.leading_zeros()
+    fraction = total.left_by(zeros, work.fmt.precision + 3).known(4.0)
+    exponent = m.subtract(m.add(parts.h, m.constant(1)), zeros)
+    here = x.below(-16)
+    r = choose(here, parts.a.doubled(2).resized(point), constant(m, 0, point)).below(NEAR_ONE)
+    near = Near(here, x.sign, r, x.fraction(point), m.add(x.exponent, m.constant(1)))
+    return logarithm(work, NATURAL, fraction, exponent, near)
+
+
+def _below_minus_one(work: Work, x: Operand) -> list[Case]:
+    return [(work.m.both(x.sign, x.at_least(0)), INVALID)]
+
+
 def _below_zero(work: Work, x: Operand) -> list[Case]:
     return [(x.sign, INVALID)]
 
@@ -215,5 +268,6 @@ def _below_zero(work: Work, x: Operand) -> list[Case]:
 FUNCTIONS = {
     "log": Function(partial(_log, NATURAL), _below_zero, ones=(0,)),
     "log2": Function(partial(_log, BINARY), _below_zero, exact=True, ones=(0,)),
+    "log_plus_one": Function(log_plus_one, _below_minus_one, ones=(1,)),
     "log10": Function(partial(_log, DECIMAL), _below_zero, exact=True, ones=(0,)),
 }

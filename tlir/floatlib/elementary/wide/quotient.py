@@ -41,7 +41,7 @@ def reciprocal(x: Fixed, point: int) -> Fixed:
 
 
 def inverse_root(x: Fixed, point: int) -> Fixed:
-    """1 / (4 sqrt x) for 1/4 <= x <= 1 (between 1/4 and 1/2)."""
+    """1 / (4 sqrt x) for 1/4 <= x <= 1.3 (between 0.21 and 1/2)."""
     m = x.m
     root = m.real_sqrt(x.real())
     estimate = of_real(m, m.real_divide(m.real_constant(0.25 * _SHRINK), root), 0.5)
@@ -50,8 +50,8 @@ def inverse_root(x: Fixed, point: int) -> Fixed:
 
 
 def square_root(x: Fixed, point: int) -> Fixed:
-    """sqrt(x) / 4 for 1/4 <= x <= 1: x times ``inverse_root``."""
-    return x.times(inverse_root(x, point), point, 0.25)
+    """sqrt(x) / 4 for 1/4 <= x <= 1.3: x times ``inverse_root``."""
+    return x.times(inverse_root(x, point), point, 0.29)
 
 
 def _corrected(estimate: Fixed, rest: Fixed, point: int, coefficient: Callable[[int], Fraction], limit: float) -> Fixed:

@@ -106,3 +106,8 @@ def less_signed(m: Machine, x: Word, constant: int) -> Predicate:
 def signed(m: Machine, value: int) -> Word:
     """A constant signed word."""
     return m.constant(value % (1 << m.bits))
+
+
+def shift_count(m: Machine, count: Word, most: int) -> Word:
+    """A signed count that is not negative where it matters, made one of at most ``most``."""
+    return m.select(m.less(count, m.constant(most)), count, m.constant(most))
