@@ -25,11 +25,14 @@ from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
 from tlir.kernel.ir import Launch
 from tlir.passes.lower import LOWERED, lower
-from tlir.passes.lower.functions import has_kernel
+from tlir.passes.lower.functions import has_complex_kernel, has_kernel
 
 CASES = [case for module in (cases_data, cases_floats, cases_integers, cases_reductions) for case in module.CASES]
 FAMILIES = ("elementary", "special")
 ELEMENTARY = sorted(op for op in LOWERED if OPERATIONS[op].family in FAMILIES and op != "complex_power")
+
+
+COMPLEX = sorted(op for op in OPERATIONS if has_complex_kernel(op, NAMED["float32"]))
 
 
 @cache
@@ -75,6 +78,28 @@ def test_elementary_functions_on_a_host_build(dtype: str) -> None:
     assert all(len(one) == 1 for one in made)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_functions_on_a_host_build(dtype: str) -> None:
+    """Of ordinary numbers, with parts that are 0 and large angles; few are left open."""
+    random = np.random.default_rng(3)
+    bodies = [elementary(op, dtype) for op in COMPLEX]
+    kind = f"f{NAMED[dtype].component.bits // 8}"
+    inputs = []
+    for body in bodies:
+        given = []
+        for type in body.input_types:
+            parts = random.standard_normal((type.size, 2))
+            parts[:12] *= [[1, 0], [0, 1], [1, 1e5]] * 4
+            given.append(Tensor(type, parts.astype(kind).view(NAMED[dtype].word_dtype)))
+        inputs.append(given)
+    same_all(bodies, inputs=inputs, settles=True)
+    built = build(sources(tuple(bodies)))
+    for op, body, given in zip(COMPLEX, bodies, inputs, strict=True):
+        executable = HostExecutable(body, built=built)
+        executable.run(given)
+        assert executable.settled <= (12 if op == "power" else 4), op
+
+
 @pytest.mark.parametrize("op", ["sine", "cosine", "tan"])
 def test_angles_of_every_size(op: str) -> None:
     """All words of bfloat16, which reach 3e38, and many of float32."""
@@ -92,6 +117,9 @@ def test_angles_of_every_size(op: str) -> None:
 @pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_nvrtc_compiles_all_of_them(architecture: str) -> None:
     bodies = (*graphs(), *(elementary(op, "float32") for op in ELEMENTARY))
+    if architecture == nvrtc.ARCHITECTURES[-1]:
+        # their code is the longest, and of one kind
+        bodies += tuple(elementary(op, "complex64") for op in COMPLEX)
     ptx = nvrtc.to_ptx(module(sources(bodies)), architecture)
     assert ptx.count(".entry") == len({one.name for one in sources(bodies)})
     # CUDA's own fmod starts from an estimate of a quotient, and is exact
