@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.wide import arc, area, circular, exponential, hyperbolic, logarithm
+from tlir.floatlib.elementary.wide import arc, area, circular, error, exponential, hyperbolic, logarithm
 from tlir.floatlib.elementary.wide.function import Function
 
 FUNCTIONS: dict[str, Function] = {
@@ -12,5 +12,6 @@ FUNCTIONS: dict[str, Function] = {
     **area.FUNCTIONS,
     **circular.FUNCTIONS,
     **arc.FUNCTIONS,
+    **error.FUNCTIONS,
 }
 NAMES = tuple(FUNCTIONS)
