@@ -22,6 +22,7 @@ from tlir.backends.cuda.machine import CudaMachine
 from tlir.floatlib.elementary.complex import loop as complex_loop
 from tlir.floatlib.elementary.double import functions as elementary_double
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
+from tlir.floatlib.elementary.wide import loop as wide_loop
 from tlir.floatlib.soft import numpy_loop
 from tlir.floatlib.soft.catalog import Kernel as SoftKernel
 from tlir.floatlib.words import integer_dtype
@@ -75,7 +76,8 @@ class CudaLanes(Lanes):
 
 def _wider(op: str, dtype: DType) -> list[Any]:
     """The kernels that decide what the first one left open: of double-double numbers, and for large angles of sines,
-    cosines and tangents, and of complex functions that have them, one that reduces them by more digits of pi."""
+    cosines and tangents, and of complex functions that have them, one that reduces them by more digits of pi; at last
+    one of fixed-point numbers of many digits."""
     fmt, kernels = dtype.float_format, []
     if op.endswith(PARTS):
         name, _, part = op.rpartition(".")
@@ -86,6 +88,8 @@ def _wider(op: str, dtype: DType) -> list[Any]:
             kernels.append(elementary_double_loop.loop(op, fmt))
         if op in elementary_double.FAR and fmt.emax >= FAR_EXPONENT:
             kernels.append(elementary_double_loop.loop(op, fmt, far=True))
+        if wide_loop.applies(op, fmt):
+            kernels.append(wide_loop.loop(op, fmt))
     return kernels
 
 
