@@ -18,8 +18,7 @@ WITHOUT_KERNEL = frozenset(op.name for op in special.OPERATIONS) - _NARROW_ALONE
 REASON = "no kernel computes it within a proven bound"
 
 _WITH = _FUNCTIONS - WITHOUT_KERNEL
-_WIDE = frozenset({"exponential", "exponential_minus_one", "exp2", "logistic", "log", "log_plus_one", "log2", "log10"})
-_WIDE |= {"sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sine", "cosine", "tan", "asin", "acos", "atan", "atan2"}
+_WIDE = _WITH - _NARROW_ALONE - {"cbrt", "hypot", "power", "rsqrt"}
 """Functions with kernels of fixed-point numbers, for formats of 25 to 237 bits of precision."""
 _QUOTIENTS = frozenset(fmt for fmt in FORMATS.values() if fmt.precision <= 24) | {FORMATS["float64"]}
 
