@@ -11,11 +11,11 @@ from math import comb
 
 from tlir.floatlib.elementary.wide.fixed import DIGIT, Fixed, choose
 from tlir.floatlib.elementary.wide.function import INVALID, Case, Function
-from tlir.floatlib.elementary.wide.logarithm import GUARD, NATURAL, logarithm, scaled
+from tlir.floatlib.elementary.wide.logarithm import GUARD, NATURAL, ZEROS, logarithm, scaled
 from tlir.floatlib.elementary.wide.quotient import reciprocal, square_root
 from tlir.floatlib.elementary.wide.series import count_terms, odd_series, polynomial
 from tlir.floatlib.elementary.wide.tables import constant
-from tlir.floatlib.elementary.wide.work import Operand, Value, Work, shift_count
+from tlir.floatlib.elementary.wide.work import Operand, Value, Work, beside, shift_count
 from tlir.floatlib.soft.machine import Predicate, Word
 
 NEAR_ZERO = -17
@@ -50,9 +50,9 @@ def asinh(work: Work, x: Operand) -> Value:
     root = choose(inside, quarter.doubled(), quarter)
     total, zeros = normalized(parts.a.plus(root, 0.62), 2)
     value = logarithm(work, NATURAL, total, m.subtract(m.add(parts.h, m.constant(1)), zeros))
-    beside = odd_series(work, x, near, parts.a.doubled(2), NEAR_ZERO, asinh_coefficient, alternating=True)
+    close = odd_series(work, x, near, parts.a.doubled(2), NEAR_ZERO, asinh_coefficient, alternating=True)
     scale = m.select(near, m.add(x.exponent, m.constant(2)), value.exponent)
-    return Value(x.sign, choose(near, beside, value.significand), scale, value.zeros)
+    return beside(near, close, value.significand, x.sign, scale, ZEROS)
 
 
 def atanh(work: Work, x: Operand) -> Value:
@@ -69,9 +69,9 @@ def atanh(work: Work, x: Operand) -> Value:
     half = quarter.plus(exact, 0.5 - 2.0**-40).doubled()
     quotient, more = normalized(half.times(reciprocal(divisor, point), point, 0.52), 4)
     value = logarithm(work, NATURAL, quotient, m.subtract(zeros, more))
-    beside = odd_series(work, x, near, parts.a.doubled(2), NEAR_ZERO, lambda k: Fraction(1, 2 * k + 1))
+    close = odd_series(work, x, near, parts.a.doubled(2), NEAR_ZERO, lambda k: Fraction(1, 2 * k + 1))
     scale = m.select(near, m.add(x.exponent, m.constant(2)), m.subtract(value.exponent, m.constant(1)))
-    return Value(x.sign, choose(near, beside, value.significand), scale, value.zeros)
+    return beside(near, close, value.significand, x.sign, scale, ZEROS)
 
 
 def acosh(work: Work, x: Operand) -> Value:
@@ -102,9 +102,9 @@ def acosh(work: Work, x: Operand) -> Value:
     root = quarter.right_by(shift_count(m, down, DIGIT * point), DIGIT * point)
     total, zeros = normalized(parts.a.plus(root, 0.5), 3)
     value = logarithm(work, NATURAL, total, m.subtract(m.add(parts.h, m.constant(1)), zeros))
-    beside = quarter.times(_near_series(work, near, excess), point)
+    close = quarter.times(_near_series(work, near, excess), point)
     scale = m.select(near, m.subtract(m.constant(4), down), value.exponent)
-    return Value(m.truth(False), choose(near, beside, value.significand), scale, value.zeros)
+    return beside(near, close, value.significand, m.truth(False), scale, ZEROS)
 
 
 def _is_small(quarter: Fixed) -> Predicate:

@@ -22,7 +22,7 @@ from tlir.floatlib.elementary.wide.function import OVERFLOW, UNDERFLOW, Case, Fu
 from tlir.floatlib.elementary.wide.quotient import reciprocal
 from tlir.floatlib.elementary.wide.series import count_terms, polynomial
 from tlir.floatlib.elementary.wide.tables import Table, constant
-from tlir.floatlib.elementary.wide.work import LIFT, Operand, Value, Work, shift_count
+from tlir.floatlib.elementary.wide.work import LIFT, Operand, Value, Work, beside, shift_count
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft.machine import Machine, Predicate, Word
 
@@ -108,7 +108,7 @@ def exp2(work: Work, x: Operand) -> Value:
     """2**x, for |x| < 2**integer_bits: K is read off the digits of |x|, and r the rest times log 2."""
     k, r = reduce_binary(work, magnitude(work, x, work.point), x.sign)
     significand, exponent = scaled_power(work, k, r)
-    return Value(work.m.truth(False), significand, exponent, zeros=2, exact=x.integer())
+    return Value(work.m.truth(False), significand, exponent, zeros=2, exact=x.parity()[0])
 
 
 def reduce_binary(work: Work, x: Fixed, negative: Predicate) -> tuple[Word, Fixed]:
@@ -153,9 +153,9 @@ def exponential_minus_one(work: Work, x: Operand) -> Value:
     terms, rest = count_terms(small.limit, work.point, lambda k: 0.5 / factorial(k + 1))
     coefficients = [Fraction(1, 2 * factorial(k + 1)) for k in range(terms)]
     series = polynomial(small, coefficients, work.point, negative=x.sign).with_error(rest)
-    beside = x.fraction(point).times(series, point, 0.51)
+    close = x.fraction(point).times(series, point, 0.51)
     scale = m.select(near, m.add(x.exponent, m.constant(1)), m.select(positive, up, m.constant(0)))
-    return Value(x.sign, choose(near, beside, far), m.add(scale, m.constant(1)), zeros=LOSS + 2)
+    return beside(near, close, far, x.sign, m.add(scale, m.constant(1)), LOSS + 2)
 
 
 def logistic(work: Work, x: Operand) -> Value:

@@ -153,6 +153,10 @@ class Fixed:
         the other operand's limit."""
         return _product(self, other, *_products(self, other, point), point, limit)
 
+    def product_error(self, other: Fixed, point: int) -> float:
+        """The error of ``times``."""
+        return _product_error(self, other, point, _first_column(self, other, point)[2])
+
     def times_plus(self, other: Fixed, addend: Fixed, limit: float = inf) -> Fixed:
         """self * other + addend, with the addend's fraction digits; ``times``'s bound and the addend's error."""
         point = addend.point

@@ -10,6 +10,7 @@ from tlir.floatlib.elementary.wide.work import Operand, Value, Work
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft.machine import Predicate
+from tlir.floatlib.soft.uint import Uint
 
 OVERFLOW, NEGATIVE_OVERFLOW, UNDERFLOW, NEGATIVE_UNDERFLOW, INVALID = (
     "overflow",
@@ -20,7 +21,7 @@ OVERFLOW, NEGATIVE_OVERFLOW, UNDERFLOW, NEGATIVE_UNDERFLOW, INVALID = (
 )
 """The result is beyond every number of the format, below half of all of them, or none."""
 
-Outcome = str | tuple[int, int]
+Outcome = str | tuple[int | Uint, int]
 """One of the above, or a word and its flags."""
 Case = tuple[Predicate, Outcome]
 """Where it holds, the result is that, whatever the kernel has computed."""
@@ -47,7 +48,7 @@ class Function(NamedTuple):
     operands: int = 1
 
 
-def outcome(fmt: Format, kind: Outcome) -> tuple[int, int]:
+def outcome(fmt: Format, kind: Outcome) -> tuple[int | Uint, int]:
     """The word and flags of a case."""
     if isinstance(kind, tuple):
         return kind

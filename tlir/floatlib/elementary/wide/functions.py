@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.wide import arc, area, circular, error, exponential, hyperbolic, logarithm
+from tlir.floatlib.elementary.wide import arc, area, circular, error, exponential, hyperbolic, logarithm, power, root
 from tlir.floatlib.elementary.wide.function import Function
 
 FUNCTIONS: dict[str, Function] = {
@@ -10,6 +10,8 @@ FUNCTIONS: dict[str, Function] = {
     **hyperbolic.FUNCTIONS,
     **logarithm.FUNCTIONS,
     **area.FUNCTIONS,
+    **power.FUNCTIONS,
+    **root.FUNCTIONS,
     **circular.FUNCTIONS,
     **arc.FUNCTIONS,
     **error.FUNCTIONS,

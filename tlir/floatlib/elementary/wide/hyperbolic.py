@@ -24,7 +24,7 @@ from tlir.floatlib.elementary.wide.function import NEGATIVE_OVERFLOW, OVERFLOW, 
 from tlir.floatlib.elementary.wide.quotient import reciprocal
 from tlir.floatlib.elementary.wide.series import odd_series
 from tlir.floatlib.elementary.wide.tables import constant
-from tlir.floatlib.elementary.wide.work import Operand, Value, Work, shift_count
+from tlir.floatlib.elementary.wide.work import Operand, Value, Work, beside, shift_count
 from tlir.floatlib.soft.machine import Word
 
 
@@ -51,10 +51,9 @@ def sinh(work: Work, x: Operand) -> Value:
     size = magnitude(work, x, point)
     s, t, exponent = _powers(work, size)
     near = x.below(NEAR_ZERO)
-    beside = odd_series(work, x, near, size, NEAR_ZERO, lambda k: Fraction(1, factorial(2 * k + 1)))
-    significand = choose(near, beside, s.minus(t, 0.502))
+    close = odd_series(work, x, near, size, NEAR_ZERO, lambda k: Fraction(1, factorial(2 * k + 1)))
     scale = m.select(near, m.add(x.exponent, m.constant(2)), m.subtract(exponent, m.constant(1)))
-    return Value(x.sign, significand, scale, zeros=LOSS + 2)
+    return beside(near, close, s.minus(t, 0.502), x.sign, scale, LOSS + 2)
 
 
 SATURATED = 8
@@ -85,9 +84,9 @@ def tanh(work: Work, x: Operand) -> Value:
     divisor = choose(low, total, total.doubled())
     quotient = s.minus(other, 0.502).times(reciprocal(divisor, point), point, 0.26)
     near = x.below(NEAR_ZERO)
-    beside = odd_series(work, x, near, size, NEAR_ZERO, tanh_coefficient, alternating=True)
+    close = odd_series(work, x, near, size, NEAR_ZERO, tanh_coefficient, alternating=True)
     scale = m.select(near, m.add(x.exponent, m.constant(2)), m.select(low, m.constant(2), m.constant(3)))
-    return Value(x.sign, choose(near, beside, quotient), scale, zeros=LOSS + 4)
+    return beside(near, close, quotient, x.sign, scale, LOSS + 4)
 
 
 def _beyond(work: Work, x: Operand) -> list[Case]:

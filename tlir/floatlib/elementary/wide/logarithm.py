@@ -25,11 +25,13 @@ from tlir.floatlib.elementary.wide.fixed import DIGIT, Fixed, choose, combinatio
 from tlir.floatlib.elementary.wide.function import INVALID, Case, Function
 from tlir.floatlib.elementary.wide.series import count_terms, polynomial
 from tlir.floatlib.elementary.wide.tables import Real, Table, constant
-from tlir.floatlib.elementary.wide.work import Operand, Value, Work, less_signed, shift_count, signed
+from tlir.floatlib.elementary.wide.work import Operand, Value, Work, beside, less_signed, shift_count, signed
 from tlir.floatlib.soft.machine import Predicate, Word
 
 GUARD = 16
 """Bits that the result may lose."""
+ZEROS = DIGIT + GUARD + 3
+"""Zero bits that may lead it: an integer digit, these, and those of half of a number from 2**-16.01 on."""
 CELLS, COARSE_BITS, FINE_BITS, INDEX_BITS = 256, 11, 19, 16
 MIDDLE = 106
 """The first cell whose f is taken as it is: f >= (1 + 106/256) / 2 = 0.707."""
@@ -145,9 +147,13 @@ class Near:
     exponent: Word
 
 
-def logarithm(work: Work, kind: Logarithm, fraction: Fixed, exponent: Word, near: Near | None = None) -> Value:
+def logarithm(
+    work: Work, kind: Logarithm, fraction: Fixed, exponent: Word, near: Near | None = None, digits: int | None = None
+) -> Value:
     """log(fraction * 2**(exponent + 1)), fraction in [1/2, 1), in the digits of the fraction, exponent signed. Without
-    ``near`` it must not be within 2**-16 of 0."""
+    ``near`` it must not be within 2**-16 of 0. ``digits``: those of the series, the working precision's if not given,
+    which bound the relative error where near holds."""
+    digits = work.point if digits is None else digits
     m, point, base = work.m, fraction.point, kind.base
     top = fraction.digits[point - 1]
     cell = m.and_(m.shift_right(top, m.constant(DIGIT - 9)), m.constant(CELLS - 1))
@@ -169,22 +175,24 @@ def logarithm(work: Work, kind: Logarithm, fraction: Fixed, exponent: Word, near
     multiple = Fixed(m, [magnitude], 0, float(work.fmt.emax + work.fmt.precision + 2))
     whole_part = multiple.times(constant(m, base.log2, point + 1), point)
     if near is None:
-        tail = rest.times(_series(kind, rest, work.point, None), point)
+        tail = rest.times(_series(kind, rest, digits, None), point)
+        close = 0.0
     else:
         positive = m.negation(m.both(near.here, near.negative))
-        series = _series(kind, choose(near.here, near.r, rest), work.point, positive)
+        series = _series(kind, choose(near.here, near.r, rest), digits, positive)
         tail = choose(near.here, near.shifted, rest).times(series, point)
+        close = near.shifted.product_error(series, point)
+        tail = tail.known(rest.product_error(series, point))
     coarse, fine = kind.coarse.entry(m, cell, point), kind.fine.entry(m, index, point)
     offset = constant(m, Fraction(1, 2), point)
     terms = [(coarse, False), (fine, False), (tail, False), (offset, True)]
     limit = whole_part.limit + 1
     total = combination([([(whole_part, False)], None), (terms, below_one)], limit)
-    zeros = DIGIT + GUARD + 3
     if near is None:
-        return Value(below_one, total, m.constant(1), zeros)
+        return Value(below_one, total, m.constant(1), ZEROS)
     scale = m.select(near.here, m.add(near.exponent, m.constant(1)), m.constant(1))
     sign = m.select(near.here, near.negative, below_one)
-    return Value(sign, choose(near.here, tail, total), scale, zeros)
+    return beside(near.here, tail.known(close), total, sign, scale, ZEROS)
 
 
 def _series(kind: Logarithm, r: Fixed, point: int, alternating: Predicate | None) -> Fixed:
@@ -199,10 +207,15 @@ def _series(kind: Logarithm, r: Fixed, point: int, alternating: Predicate | None
 
 def _log(kind: Logarithm, work: Work, x: Operand) -> Value:
     """The logarithm of a positive number."""
-    m, point = work.m, work.digits(GUARD)
-    fraction = x.fraction(point)
+    fraction = x.fraction(work.digits(GUARD))
+    return logarithm(work, kind, fraction, x.exponent, near_one(work, x, fraction))
+
+
+def near_one(work: Work, x: Operand, fraction: Fixed) -> Near:
+    """What ``logarithm`` must know of a positive number itself, whose fraction is not cut off."""
+    m, point = work.m, fraction.point
     below = less_signed(m, x.exponent, 0)
-    beside = m.equal(x.exponent, m.select(below, signed(m, -1), m.constant(0)))
+    adjacent = m.equal(x.exponent, m.select(below, signed(m, -1), m.constant(0)))
     # 2 f - 1, or 1 - f
     one = constant(m, 1, point, point + 1)
     r = combination([([(fraction.doubled(), False), (one, True)], None)], 2.0)
@@ -212,8 +225,7 @@ def _log(kind: Logarithm, work: Work, x: Operand) -> Value:
     r = r.below(NEAR_ONE * 2)
     zeros = r.leading_zeros()
     shifted = r.left_by(zeros, work.fmt.precision + DIGIT, 1.0)
-    near = Near(m.both(beside, small), below, r, shifted, m.subtract(m.constant(0), zeros))
-    return logarithm(work, kind, fraction, x.exponent, near)
+    return Near(m.both(adjacent, small), below, r, shifted, m.subtract(m.constant(0), zeros))
 
 
 @dataclass(frozen=True)

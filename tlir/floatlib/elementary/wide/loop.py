@@ -79,7 +79,7 @@ def _build(task: Task, m: Machine, *words: Uint) -> Result:
     operands = [Operand(m, fmt, word) for word in words]
     work = Work(m, fmt, working_digits(fmt.precision))
     result = rounded(m, fmt, function.evaluate(work, *operands), function.exact, flags)
-    found: list[tuple[Predicate, int, int]] = []
+    found: list[tuple[Predicate, int | Uint, int]] = []
     nan, signaling = operands[0].nan, operands[0].signaling
     for operand in operands[1:]:
         nan, signaling = m.either(nan, operand.nan), m.either(signaling, operand.signaling)
@@ -92,7 +92,10 @@ def _build(task: Task, m: Machine, *words: Uint) -> Result:
         # what is certain beside a NaN raises INVALID all the same where that is signaling
         found += [(nan, fmt.nan, 0)]
         found += [(p, *outcome(fmt, kind)) for p, kind in function.cases(work, *operands)]
-    cases = [(p, constant(m, word, fmt.width), raised if flags else 0) for p, word, raised in found]
+    cases = [
+        (p, constant(m, word, fmt.width) if isinstance(word, int) else word, raised if flags else 0)
+        for p, word, raised in found
+    ]
     result = override(m, result, cases)
     if function.operands > 1 and flags:
         invalid = m.select(signaling, m.constant(INVALID), m.constant(0))

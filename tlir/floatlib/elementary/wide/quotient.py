@@ -37,7 +37,7 @@ def reciprocal(x: Fixed, point: int) -> Fixed:
     estimate = of_real(m, m.real_divide(m.real_constant(0.25 * _SHRINK), x.real()), 0.511)
     # (1 - e) / 4
     rest = x.from_minus(estimate, constant(m, Fraction(1, 4), point), 2.0**-51.4).doubled(2).below(2.0**-49.4)
-    return _corrected(estimate, rest, point, lambda k: Fraction(1), 0.511)
+    return corrected(estimate, rest, point, lambda k: Fraction(1), 0.511)
 
 
 def inverse_root(x: Fixed, point: int) -> Fixed:
@@ -46,7 +46,7 @@ def inverse_root(x: Fixed, point: int) -> Fixed:
     root = m.real_sqrt(x.real())
     estimate = of_real(m, m.real_divide(m.real_constant(0.25 * _SHRINK), root), 0.5)
     rest = x.from_minus(estimate.square(4), constant(m, Fraction(1, 16), point), 2.0**-52.5).doubled(4)
-    return _corrected(estimate, rest.below(2.0**-48.5), point, lambda k: Fraction(comb(2 * k, k), 4**k), 0.5)
+    return corrected(estimate, rest.below(2.0**-48.5), point, lambda k: Fraction(comb(2 * k, k), 4**k), 0.5)
 
 
 def square_root(x: Fixed, point: int) -> Fixed:
@@ -54,8 +54,8 @@ def square_root(x: Fixed, point: int) -> Fixed:
     return x.times(inverse_root(x, point), point, 0.29)
 
 
-def _corrected(estimate: Fixed, rest: Fixed, point: int, coefficient: Callable[[int], Fraction], limit: float) -> Fixed:
-    """The estimate times 1 + c[1] e + c[2] e**2 + ..., the coefficients at most 1."""
+def corrected(estimate: Fixed, rest: Fixed, point: int, coefficient: Callable[[int], Fraction], limit: float) -> Fixed:
+    """The estimate times 1 + c[1] e + c[2] e**2 + ... for a small e, the coefficients at most 1."""
     terms, left = count_terms(rest.limit, point, lambda k: 1.0)
     series = polynomial(rest, [coefficient(k + 1) for k in range(terms)], point).with_error(left)
     return estimate.times_plus(rest.times(series, point), estimate.to(point), limit)

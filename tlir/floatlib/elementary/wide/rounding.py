@@ -63,6 +63,8 @@ def rounded(m: Machine, fmt: Format, value: Value, exact: bool, flags: bool) -> 
     lost = tail - window
     part = aligned.right(lost).low(window).limbs[0]
     error = _error(m, ceil(value.significand.error) + 1, zeros, most, lost, window)
+    if value.near is not None:
+        error = m.select(value.near, _error(m, ceil(value.near_error) + 1, zeros, most, lost, window), error)
     half = m.and_(m.add(part, m.constant(1 << (window - 1))), m.constant((1 << window) - 1))
     decided = _apart(m, half, error, window)
     if not flags:

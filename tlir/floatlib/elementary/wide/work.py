@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tlir.floatlib.elementary.wide.fixed import DIGIT, Fixed, of_bits
+from tlir.floatlib.elementary.wide.fixed import DIGIT, Fixed, choose, of_bits
 from tlir.floatlib.format import Format
 from tlir.floatlib.soft.machine import Machine, Predicate, Word
 from tlir.floatlib.soft.rounding import is_signaling, unpack
@@ -57,15 +57,15 @@ class Operand:
         """|x| >= 2**exponent, for numbers."""
         return self.m.negation(self.below(exponent))
 
-    def integer(self) -> Predicate:
-        """Whether a finite number is an integer."""
+    def parity(self) -> tuple[Predicate, Predicate]:
+        """Whether a finite number that is not zero is an integer, and whether it is an odd one."""
         m, precision = self.m, self.fmt.precision
-        # the bits below the units' are those that a shift by exponent + 1 leaves
-        up = m.add(self.exponent, m.constant(1))
-        whole = less_signed(m, self.exponent, precision - 1)
-        count = m.select(m.both(whole, m.negation(less_signed(m, up, 0))), up, m.constant(0))
-        rest = self.significand.left_by(count, precision)
-        return m.either(rest.is_zero(), m.negation(whole))
+        fractional, large = self.below(0), self.at_least(precision)
+        inside = m.negation(m.either(fractional, large))
+        # the unit's bit at the top, and the fraction below it
+        moved = self.significand.left_by(m.select(inside, self.exponent, m.constant(0)), precision - 1)
+        whole = m.both(inside, moved.low(precision - 1).is_zero())
+        return m.either(large, whole), m.both(whole, moved.bit(precision - 1))
 
     def fraction(self, point: int) -> Fixed:
         """The significand in [1/2, 1), cut off after ``point`` digits where it has more."""
@@ -89,13 +89,16 @@ class Value:
 
     The significand's error is that of the result: |significand - exact| <= error units. Leading zero bits of it are
     guard bits lost, at most ``zeros`` of them (all, if not given); it is not zero where the value is used. ``exact``,
-    of a function that has exact results: where the value may be a number of the format, anywhere if not given."""
+    of a function that has exact results: where the value may be a number of the format, anywhere if not given. Where
+    ``near`` holds, the error is ``near_error`` units instead."""
 
     sign: Predicate
     significand: Fixed
     exponent: Word
     zeros: int | None = None
     exact: Predicate | None = None
+    near: Predicate | None = None
+    near_error: float = 0.0
 
 
 def less_signed(m: Machine, x: Word, constant: int) -> Predicate:
@@ -111,3 +114,10 @@ def signed(m: Machine, value: int) -> Word:
 def shift_count(m: Machine, count: Word, most: int) -> Word:
     """A signed count that is not negative where it matters, made one of at most ``most``."""
     return m.select(m.less(count, m.constant(most)), count, m.constant(most))
+
+
+def beside(near: Predicate, close: Fixed, far: Fixed, sign: Predicate, exponent: Word, zeros: int) -> Value:
+    """The value of ``close`` where near holds and of ``far`` elsewhere, each with its own error."""
+    significand = choose(near, close, far)
+    close, far = close.to(significand.point), far.to(significand.point)
+    return Value(sign, significand.known(far.error), exponent, zeros, near=near, near_error=close.error)
