@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import threading
 from pathlib import Path
@@ -76,28 +77,36 @@ def test_what_is_raised_in_another_thread_is_passed_on_once() -> None:
     run(lambda *_: None, [[(0, 0, 0, 0)] * 8], 2)
 
 
-def test_an_interruption_ends_the_launch_and_the_next_one_has_a_new_pool(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(seconds: float) -> None:
-        raise KeyboardInterrupt
-
+def test_an_interruption_ends_the_launch_and_the_next_one_has_a_new_pool() -> None:
     def slow(number: int, *_: int) -> None:
         begun.append(number)
-        threading.Event().wait(0.2)
+        if interrupts:
+            _thread.interrupt_main()
+            threading.Event().wait(0.2)
 
     begun: list[int] = []
     parts = [(k, 0, 0, 0) for k in range(40)]
-    with monkeypatch.context() as patched:
-        patched.setattr("tlir.backends.cpu.pool.time.sleep", interrupted)
-        # with so much work in each part the main thread only waits
-        with pytest.raises(KeyboardInterrupt):
-            run(slow, [parts], 2, 1 << 60)
+    interrupts = True
+    # with so much work in each part the main thread only waits
+    with pytest.raises(KeyboardInterrupt):
+        run(slow, [parts], 2, 1 << 60)
+    interrupts = False
     for thread in shares._abandoned[-1].threads:
         thread.join(10)
         assert not thread.is_alive()
     assert len(begun) < len(parts)
     begun.clear()
-    run(lambda k, *_: begun.append(k), [parts], 2, 1 << 60)
+    run(slow, [parts], 2, 1 << 60)
     assert sorted(begun) == list(range(40))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_who_only_waits_is_woken_when_all_parts_are_done(count: int) -> None:
+    done: list[int] = []
+    for number in range(300):
+        # of every length: they end before, while and after the main thread goes to sleep
+        run(lambda k, *_: done.append(sum(range(k))), [[(10 * number, 0, 0, 0)] * 3], count, 1 << 60)
+    assert done == [sum(range(10 * number)) for number in range(300) for _ in range(3)]
 
 
 def test_launches_of_several_threads_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,7 +306,7 @@ def execute_at(compiled: Compiled | CompiledStages, addresses: list[int], work: 
 def _schedule(plan: Plan, count: int, work: int) -> Schedule:
     """Parts of the space for threads: of its outer iterations, or of the blocks of lanes; or the phases of a sum of
     products, where it has not enough batches for threads to take some each."""
-    pieces = max(PIECES * count if count > 1 else 1, work // INTERRUPTIBLE_FROM)
+    pieces = max(PIECES * count if count > 1 else 1, -(-work // INTERRUPTIBLE_FROM))
     if plan.shape is not None and plan.outer < PIECES * count:
         return Schedule(list(phases(plan.shape, pieces)), True)
     if plan.outer >= pieces:

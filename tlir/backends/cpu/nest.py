@@ -400,14 +400,18 @@ class Emitter:
             return self._repeat(variable, ir.Constant(I64, 0), variable.extent, body, parameters, starts)
         b, lanes = self.builder, self.nest.lanes
         whole = variable.extent // lanes
-        squares = strips.Squares(strip, self.nest, self.addresses, self.starts, variable)
+        short = strips.is_short(body)
+        squares = strips.Squares(strip, self.nest, self.addresses, self.starts, variable, short)
         counter = Variable(-1, whole)
         with self._steps(counter, ir.Constant(I64, 0), whole, starts) as (carried, loop):
             first = b.mul(self.addresses.counters[counter], ir.Constant(I64, lanes))
             self.addresses.counters[variable] = squares.first = first
             squares.turn_in()
             outer, self.squares = self.squares, squares
-            ends = self._repeat(variable, first, lanes, body, parameters, carried)
+            if short:
+                ends = ordered.square_steps(self, squares, body, parameters, carried)
+            else:
+                ends = self._repeat(variable, first, lanes, body, parameters, carried)
             self.squares = outer
             self.addresses.counters[variable] = first
             squares.turn_out()

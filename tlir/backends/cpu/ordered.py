@@ -16,6 +16,7 @@ from tlir.kernel.ir import Block, Kernel, Literal, Load, Loop, Statement, Value,
 
 if TYPE_CHECKING:
     from tlir.backends.cpu.nest import Emitter
+    from tlir.backends.cpu.strips import Squares
 
 LONG, LIGHT, WRITTEN_OUT = 1 << 10, 3, 16
 """Steps of a loop that is written out, its statements at most, and how many steps together."""
@@ -81,6 +82,17 @@ def _rest(
     if variable.extent == done:
         return carried
     return emitter._repeat(variable, ir.Constant(I64, done), variable.extent - done, body, parameters, carried)
+
+
+def square_steps(
+    emitter: Emitter, squares: Squares, body: Block, parameters: tuple[Value, ...], carried: Parts
+) -> Parts:
+    """All steps of a loop that its squares hold."""
+    for step in range(squares.lanes):
+        squares.step = step
+        emitter.addresses.counters[squares.variable] = emitter.builder.add(squares.first, ir.Constant(I64, step))
+        carried = _step(emitter, body, parameters, carried)
+    return carried
 
 
 def is_light(variable: Variable, body: Block) -> bool:

@@ -7,10 +7,11 @@ thread looks for the next one for some microseconds, in compiled code, and then 
 another costs no call of the system.
 
 ``control`` is memory that all threads see, in lines of 64 bytes: ``GENERATION`` counts launches, ``NEXT`` the parts
-that are taken (from ``CLOSED`` on, there are none to take), ``FINISHED`` those that are done, and ``ACTIVE`` the
-threads that may be reading the description of the launch, which begins at ``PARTS``. That is written only while the
-launch is closed and nobody is active. Behind it each thread has a line: whether it waits for its lock, whether a launch
-has just found it waiting, and the address of its scratch memory.
+that are taken (from ``CLOSED`` on, there are none to take), ``FINISHED`` those that are done (``SLEEPS`` says that the
+launching thread waits for a lock until all are), and ``ACTIVE`` the threads that may be reading the description of the
+launch, which begins at ``PARTS``. That is written only while the launch is closed and nobody is active. Behind it each
+thread has a line: whether it waits for its lock, whether a launch has just found it waiting, and the address of its
+scratch memory.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from tlir.floatlib.soft import objects
 
-GENERATION, NEXT, FINISHED, ACTIVE, PARTS, MINE, LINES = 0, 8, 16, 24, 32, 36, 40
+GENERATION, NEXT, FINISHED, SLEEPS, ACTIVE, PARTS, MINE, LINES = 0, 8, 16, 17, 24, 32, 36, 40
 """Places in ``control``, in words of 8 bytes; ``PARTS`` is followed by the addresses of the table, the entry and the
 buffers, ``MINE`` is the address of the launching thread's scratch memory."""
 CLOSED = 1 << 40
@@ -35,6 +36,8 @@ SPINS = 3000
 """Turns of looking for the next launch, each of some 15 to 40 nanoseconds; a thread that waits takes 50 microseconds to
 wake up."""
 LOOKS = 1000
+INTERRUPTION = 0.05
+"""Seconds after which a thread that waits looks whether it is interrupted, where nothing else tells it."""
 HUGE, HUGE_FROM = 1 << 21, 1 << 20
 """The size of a huge page, and the bytes of memory from which it is asked for."""
 ALIGNMENT = 64
@@ -42,11 +45,13 @@ ALIGNMENT = 64
 _SOURCE = """
 {pause_declaration}
 
-; takes parts until there are none, at most %limit; whether there are none
+; takes parts until there are none, at most %limit; 0 where there may be more, 1 where there are none, 2 where the last
+; part of all is done and the launching thread has to be woken
 define i64 @take(ptr %control, ptr %scratch_at, i64 %limit) {{
 start:
   %next = getelementptr i64, ptr %control, i64 {NEXT}
   %finished = getelementptr i64, ptr %control, i64 {FINISHED}
+  %sleeps_at = getelementptr i64, ptr %control, i64 {SLEEPS}
   %active = getelementptr i64, ptr %control, i64 {ACTIVE}
   %parts_at = getelementptr i64, ptr %control, i64 {PARTS}
   %table_at = getelementptr i64, ptr %parts_at, i64 1
@@ -92,25 +97,33 @@ later:
   br label %early
 begin:
   call void %entry(i64 %a, i64 %b, i64 %c, i64 %d, ptr %scratch, ptr %buffers)
-  atomicrmw add ptr %finished, i64 1 seq_cst
+  %earlier = atomicrmw add ptr %finished, i64 1 seq_cst
   %taken.1 = add i64 %taken, 1
-  br label %more
+  %all = add i64 %earlier, 1
+  %last = icmp eq i64 %all, %parts
+  br i1 %last, label %wake, label %more
+wake:
+  %sleeps = atomicrmw xchg ptr %sleeps_at, i64 0 seq_cst
+  %result = add i64 %sleeps, 1
+  br label %leave
 leave:
-  %done = phi i64 [ 0, %more ], [ 1, %claim ], [ 1, %compare ]
+  %done = phi i64 [ 0, %more ], [ 1, %claim ], [ 1, %compare ], [ %result, %wake ]
   atomicrmw sub ptr %active, i64 1 seq_cst
   ret i64 %done
 }}
 
-; takes part in launches until none has come for a while; then the thread has to wait for its lock
-define void @serve(ptr %control, ptr %mine, i64 %spins) {{
+; takes part in launches until none has come for a while; then the thread has to wait for its lock. 1 where it has to
+; wake the launching thread before
+define i64 @serve(ptr %control, ptr %mine, i64 %spins) {{
 start:
   %generation_at = getelementptr i64, ptr %control, i64 {GENERATION}
   %scratch_at = getelementptr i64, ptr %mine, i64 2
   br label %launch
 launch:
   %generation = load atomic i64, ptr %generation_at seq_cst, align 8
-  call i64 @take(ptr %control, ptr %scratch_at, i64 -1)
-  br label %look
+  %taken = call i64 @take(ptr %control, ptr %scratch_at, i64 -1)
+  %sleeps = icmp eq i64 %taken, 2
+  br i1 %sleeps, label %end, label %look
 look:
   %turn = phi i64 [ 0, %launch ], [ %turn.1, %again ]
   %now = load atomic i64, ptr %generation_at seq_cst, align 8
@@ -133,7 +146,8 @@ stay:
   %own = icmp eq i64 %was, 1
   br i1 %own, label %launch, label %end
 end:
-  ret void
+  %result = phi i64 [ 1, %launch ], [ 0, %park ], [ 0, %stay ]
+  ret i64 %result
 }}
 
 ; begins a launch; how many of the first %threads have to be woken, or -1 where somebody still reads the last one
@@ -214,6 +228,26 @@ end:
   ret i64 %result
 }}
 
+; says that the launching thread waits for a lock; 0 where all parts are done by now and nobody will release it
+define i64 @sleep(ptr %control) {{
+start:
+  %finished_at = getelementptr i64, ptr %control, i64 {FINISHED}
+  %sleeps_at = getelementptr i64, ptr %control, i64 {SLEEPS}
+  %parts_at = getelementptr i64, ptr %control, i64 {PARTS}
+  %parts = load i64, ptr %parts_at
+  atomicrmw xchg ptr %sleeps_at, i64 1 seq_cst
+  %finished = load atomic i64, ptr %finished_at seq_cst, align 8
+  %all = icmp eq i64 %finished, %parts
+  br i1 %all, label %withdraw, label %end
+withdraw:
+  %was = atomicrmw xchg ptr %sleeps_at, i64 0 seq_cst
+  %released = sub i64 1, %was
+  br label %end
+end:
+  %result = phi i64 [ 1, %start ], [ %released, %withdraw ]
+  ret i64 %result
+}}
+
 ; nobody takes any more parts
 define void @close(ptr %control) {{
   %next = getelementptr i64, ptr %control, i64 {NEXT}
@@ -230,6 +264,7 @@ def _functions() -> dict[str, Any]:
         GENERATION=GENERATION,
         NEXT=NEXT,
         FINISHED=FINISHED,
+        SLEEPS=SLEEPS,
         ACTIVE=ACTIVE,
         PARTS=PARTS,
         LINES=LINES,
@@ -241,9 +276,10 @@ def _functions() -> dict[str, Any]:
     number, pointer = ctypes.c_int64, ctypes.c_void_p
     kinds: dict[str, tuple[Any, ...]] = {
         "take": (number, pointer, pointer, number),
-        "serve": (None, pointer, pointer, number),
+        "serve": (number, pointer, pointer, number),
         "post": (number, pointer, number, pointer, pointer, pointer, number),
         "done": (number, pointer, number),
+        "sleep": (number, pointer),
         "close": (None, pointer),
     }
     found = objects.compile_ir(text, kinds, objects.PLAIN)
@@ -296,6 +332,8 @@ class Pool:
         self._spins = spins
         self._memories = [Memory() for _ in range(count)]
         self._locks = [threading.Lock() for _ in range(count)]
+        self._done = threading.Lock()
+        self._done.acquire()
         self._held: list[object] = []
         for number, lock in enumerate(self._locks):
             lock.acquire()
@@ -309,7 +347,8 @@ class Pool:
             self._locks[number].acquire()
             if self.is_closed:
                 return
-            self._functions["serve"](self._address, line, self._spins)
+            while self._functions["serve"](self._address, line, self._spins):
+                self._done.release()
 
     def launch(
         self, entry: int, parts: Any, buffers: Any, scratch: int, mine: int | None, at_once: int, held: object
@@ -335,10 +374,9 @@ class Pool:
             if mine is not None:
                 while not functions["take"](address, address + 8 * MINE, at_once):
                     pass
-            pause = 2e-5
-            while not functions["done"](address, LOOKS):
-                time.sleep(pause)
-                pause = min(2 * pause, 1e-3)
+            if not functions["done"](address, 0 if mine is None else LOOKS) and functions["sleep"](address):
+                while not self._done.acquire(timeout=INTERRUPTION):
+                    pass
         except BaseException:
             functions["close"](address)
             self._held += [parts, buffers, held]

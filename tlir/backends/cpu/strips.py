@@ -2,7 +2,8 @@
 
 Where lanes are rows and a loop runs along each row, one step needs an element of every row: a gather. Instead a square
 of as many steps as there are lanes is read along the rows at once, turned in registers, and put into a small buffer in
-which the lanes of one step lie next to each other. Stores go the same way back.
+which the lanes of one step lie next to each other. Stores go the same way back. The steps of a short body are written
+out, so that squares stay in registers.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from llvmlite import ir
 
 from tlir.backends.cpu.lanes import BYTE, I64, prefetch
 from tlir.backends.cpu.memory import Addresses, shuffle_mask
-from tlir.backends.cpu.space import Nest
+from tlir.backends.cpu.space import QUICK, Nest
 from tlir.backends.cpu.values import word_type
 from tlir.kernel.index import Index, Variable
-from tlir.kernel.ir import Block, Buffer, Load, Store
+from tlir.kernel.ir import Apply, Block, Buffer, Literal, Load, Store
 
-PREFETCHED, LONGEST_PREFETCHED = 1 << 12, 1 << 15
+PREFETCHED, LONGEST_PREFETCHED = 1 << 13, 1 << 15
 """Bytes that memory is asked for ahead; and the longest block of lanes for which it is."""
+LINE = 64
+
+SHORT = 4
+"""Statements of a body whose steps are written out, at most."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,17 @@ def find(nest: Nest, body: Block, variable: Variable) -> Strip | None:
     return Strip(groups, stores)
 
 
+def is_short(body: Block) -> bool:
+    """Whether the steps of a body are written out: it is a few quick operations of the processor."""
+    if len(body.statements) > SHORT:
+        return False
+    return all(
+        isinstance(s, Literal | Load | Store)
+        or (isinstance(s, Apply) and s.op in QUICK and word_type(s.result.dtype).width in (32, 64))
+        for s in body.statements
+    )
+
+
 def _groups(loads: list[Load], variable: Variable) -> tuple[Group, ...]:
     """Each load of one element a step; and of more those that read all of them between them."""
     found = [Group(s.buffer, s.offset, 1, {id(s): 0}) for s in loads if s.offset.coefficient(variable) == 1]
@@ -81,10 +97,17 @@ def _crosses(nest: Nest, statement: Load | Store) -> bool:
 
 
 class Squares:
-    """The squares of the steps from ``first`` on of one loop."""
+    """The squares of the steps from ``first`` on of one loop; ``written_out``: every step is emitted, after ``step`` is
+    set to its number, and the squares are no memory."""
 
     def __init__(
-        self, strip: Strip, nest: Nest, addresses: Addresses, starts: dict[Buffer, Any], variable: Variable
+        self,
+        strip: Strip,
+        nest: Nest,
+        addresses: Addresses,
+        starts: dict[Buffer, Any],
+        variable: Variable,
+        written_out: bool,
     ) -> None:
         self.strip = strip
         self.lanes = nest.lanes
@@ -94,9 +117,14 @@ class Squares:
         self.starts = starts
         self.variable = variable
         self.first: Any = None
-        self.places = [self._memory(group.buffer, group.width) for group in strip.loads]
+        self.written_out, self.step = written_out, 0
         self.groups = {key: k for k, group in enumerate(strip.loads) for key in group.shifts}
-        self.stores = {id(s): self._memory(s.buffer, 1) for s in strip.stores}
+        self.stores = {id(s): k for k, s in enumerate(strip.stores)}
+        self._columns: list[list[Any]] = []
+        self._kept: list[list[Any]] = [[] for _ in strip.stores]
+        if not written_out:
+            self._places = [self._memory(group.buffer, group.width) for group in strip.loads]
+            self._kept_places = [self._memory(s.buffer, 1) for s in strip.stores]
 
     def _memory(self, buffer: Buffer, width: int) -> Any:
         """A place for ``width`` vectors for each of as many steps as there are lanes."""
@@ -122,7 +150,7 @@ class Squares:
     def turn_in(self) -> None:
         """Reads the squares, at the loop's first step of them."""
         b = self.builder
-        for group, memory in zip(self.strip.loads, self.places, strict=True):
+        for k, group in enumerate(self.strip.loads):
             kind = ir.VectorType(word_type(group.buffer.dtype), self.lanes).as_pointer()
             size = word_type(group.buffer.dtype).width // 8
             rows = self._rows(group.buffer, group.offset)
@@ -131,48 +159,59 @@ class Squares:
             for part in range(group.width):
                 places = [b.gep(row, [ir.Constant(I64, part * self.lanes)]) for row in rows] if part else rows
                 columns += turned(b, [b.load(b.bitcast(place, kind), align=size) for place in places])
+            if self.written_out:
+                self._columns.append(columns)
+                continue
             for number, words in enumerate(columns):
-                b.store(words, self._column(memory, ir.Constant(I64, number)))
+                b.store(words, self._column(self._places[k], ir.Constant(I64, number)))
 
     def words(self, load: Load) -> Any:
         """What a load reads in the step that is emitted."""
         k, b = self.groups[id(load)], self.builder
         group = self.strip.loads[k]
         shift = group.shifts[id(load)]
+        if self.written_out:
+            return self._columns[k][self.step * group.width + shift]
         number = b.add(b.mul(self._now(), ir.Constant(I64, group.width)), ir.Constant(I64, shift))
-        return b.load(self._column(self.places[k], number))
+        return b.load(self._column(self._places[k], number))
 
     def put(self, store: Store, words: Any) -> None:
         """Keeps what a store writes in the step that is emitted."""
-        self.builder.store(words, self._column(self.stores[id(store)], self._now()))
+        k = self.stores[id(store)]
+        if self.written_out:
+            self._kept[k].append(words)
+        else:
+            self.builder.store(words, self._column(self._kept_places[k], self._now()))
 
     def turn_out(self) -> None:
         """Writes what the stores have kept."""
         b = self.builder
-        for store in self.strip.stores:
+        for k, store in enumerate(self.strip.stores):
             kind = ir.VectorType(word_type(store.buffer.dtype), self.lanes).as_pointer()
-            place, size = self.stores[id(store)], word_type(store.buffer.dtype).width // 8
-            columns = [b.load(self._column(place, ir.Constant(I64, step))) for step in range(self.lanes)]
+            columns, size = self._kept[k], word_type(store.buffer.dtype).width // 8
+            if not self.written_out:
+                place = self._kept_places[k]
+                columns = [b.load(self._column(place, ir.Constant(I64, step))) for step in range(self.lanes)]
             for words, row in zip(turned(b, columns), self._rows(store.buffer, store.offset), strict=True):
                 b.store(words, b.bitcast(row, kind), align=size)
 
     def _ask(self, group: Group, rows: list[Any], size: int) -> None:
-        """Asks memory for a later block of lanes, where its rows are so short that the processor does not see that each
-        is read in order: as many bytes as there are in the squares, in the order of memory where the rows follow on
-        each other."""
+        """Asks memory for a later square of the same rows, or behind their ends of the next block of lanes, where the
+        rows are so short that the processor does not see that each is read in order."""
         assert self.nest.lane is not None
         b, stride = self.builder, group.offset.coefficient(self.nest.lane)
-        step = stride * self.lanes * size
-        if not 0 < step <= LONGEST_PREFETCHED:
+        block, square = stride * self.lanes * size, self.lanes * group.width * size
+        if not 0 < block <= LONGEST_PREFETCHED:
             return
-        ahead = -(-PREFETCHED // step) * step
-        if stride == group.width * self.variable.extent:
-            start = b.gep(rows[0], [b.mul(self.first, ir.Constant(I64, (self.lanes - 1) * group.width))])
-            places = [(start, k * self.lanes * size) for k in range(self.lanes * group.width)]
-        else:
-            places = [(row, part * self.lanes * size) for row in rows for part in range(group.width)]
-        for place, more in places:
-            prefetch(b, b.gep(b.bitcast(place, BYTE), [ir.Constant(I64, ahead + more)]), False)
+        count = self.variable.extent // self.lanes
+        ahead = min(count, max(1, PREFETCHED // (self.lanes * square)))
+        inside, beyond = ahead * square, (ahead - count) * square + block
+        last = b.icmp_unsigned(">=", self.first, ir.Constant(I64, (count - ahead) * self.lanes))
+        further = b.select(last, ir.Constant(I64, beyond), ir.Constant(I64, inside))
+        for row in rows:
+            place = b.gep(b.bitcast(row, BYTE), [further])
+            for byte in range(0, square, LINE):
+                prefetch(b, b.gep(place, [ir.Constant(I64, byte)]), False)
 
 
 def turned(builder: ir.IRBuilder, rows: list[Any]) -> list[Any]:
