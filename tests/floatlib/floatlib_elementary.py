@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import gmpy2
 import numpy as np
 import scipy.special
+from flint import arb, ctx
 from floatlib_mpfr import unbounded
 
 from tlir.floatlib.format import Format
@@ -24,6 +26,33 @@ def _erf_inv(x: Any) -> Any:
         rest = gmpy2.erf(y) - abs(x) if t > 0.1 else t - gmpy2.erfc(y)
         y -= rest * gmpy2.sqrt(gmpy2.const_pi()) / 2 * gmpy2.exp(y * y)
     return y if x >= 0 else -y
+
+
+def _scaled_k(x: arb, order: int) -> arb:
+    half = arb(order) + arb(0.5)
+    return arb.pi().sqrt() * (2 * x) ** order * (2 * x).hypgeom_u(half, 2 * half)
+
+
+def _by_arb(function: Callable[[Any], Any], largest: float = math.inf, bits: int = 1200) -> Callable[[Any], Any]:
+    """For what MPFR has not, by Arb; beyond ``largest``, where the value is outside every format, the value there."""
+
+    def value(x: Any) -> Any:
+        previous, ctx.prec = ctx.prec, bits
+        try:
+            ball = function(arb(float(max(min(x, largest), -largest))))
+            if not ball.is_finite():
+                return gmpy2.nan() if ball.is_nan() else gmpy2.inf()
+            assert ball.rel_accuracy_bits() > 150
+            significand, exponent = ball.mid().man_exp()
+        finally:
+            ctx.prec = previous
+        return (
+            gmpy2.mul_2exp(gmpy2.mpfr(int(significand)), int(exponent))
+            if exponent >= 0
+            else gmpy2.div_2exp(gmpy2.mpfr(int(significand)), -int(exponent))
+        )
+
+    return value
 
 
 MPFR: dict[str, Callable[..., Any]] = {
@@ -52,6 +81,18 @@ MPFR: dict[str, Callable[..., Any]] = {
     "erf_inv": _erf_inv,
     "lgamma": lambda x: gmpy2.lgamma(x)[0],
     "digamma": gmpy2.digamma,
+    "bessel_i0": _by_arb(lambda x: x.bessel_i(arb(0)), 2000.0),
+    "bessel_i1": _by_arb(lambda x: x.bessel_i(arb(1)), 2000.0),
+    "bessel_i0e": _by_arb(lambda x: abs(x).bessel_i(arb(0), True)),
+    "bessel_i1e": _by_arb(lambda x: abs(x).bessel_i(arb(1), True) * x.sgn()),
+    "bessel_k0": _by_arb(lambda x: _scaled_k(x, 0) * (-x).exp(), 2000.0, 320),
+    "bessel_k1": _by_arb(lambda x: _scaled_k(x, 1) * (-x).exp(), 2000.0, 320),
+    "bessel_k0e": _by_arb(lambda x: _scaled_k(x, 0), bits=320),
+    "bessel_k1e": _by_arb(lambda x: _scaled_k(x, 1), bits=320),
+    "bessel_j0": gmpy2.j0,
+    "bessel_j1": gmpy2.j1,
+    "bessel_y0": gmpy2.y0,
+    "bessel_y1": gmpy2.y1,
     "rsqrt": gmpy2.rec_sqrt,
     "cbrt": gmpy2.cbrt,
     "atan2": gmpy2.atan2,

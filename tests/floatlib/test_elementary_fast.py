@@ -12,7 +12,7 @@ import pytest
 from floatlib_elementary import exact_values, operands
 
 from tlir.floatlib.elementary import evaluate
-from tlir.floatlib.elementary.narrow import angle, arc, error, gamma, normal, power
+from tlir.floatlib.elementary.narrow import angle, arc, bessel, error, gamma, modified, normal, power
 from tlir.floatlib.elementary.narrow import exp as exponential
 from tlir.floatlib.elementary.narrow import log as logarithm
 from tlir.floatlib.elementary.narrow.arrays import NAMES, applies, share_undecided
@@ -30,14 +30,14 @@ FLOAT32 = FORMATS["float32"]
 
 FITS = {
     f"{module.__name__.rsplit('.', 1)[1]} {name}": value
-    for module in (angle, arc, error, exponential, gamma, logarithm, power)
+    for module in (angle, arc, bessel, error, exponential, gamma, logarithm, modified, power)
     for name, value in vars(module).items()
     if isinstance(value, Fit)
 }
 
 CELLS = {
     f"{module.__name__.rsplit('.', 1)[1]} {name}": value
-    for module in (gamma, normal)
+    for module in (bessel, gamma, modified, normal)
     for name, value in vars(module).items()
     if isinstance(value, Cells)
 }
@@ -100,7 +100,7 @@ def test_cells_are_within_their_bounds(name: str) -> None:
             worst = 0.0
             for x, value in zip(places.tolist(), cells.at(Number(machine, places)).value.tolist(), strict=True):
                 exact = cells.function(acb(x)).real
-                error = abs(arb(value) / exact - 1)
+                error = abs(arb(value) / exact - 1) if cells.relative else abs(arb(value) - exact)
                 assert error < cells.error, x
                 worst = max(worst, float(error))
             assert worst > cells.error / 1000
@@ -164,9 +164,13 @@ def test_error_is_below_the_bound(name: str, machine: str) -> None:
         if gmpy2.is_infinite(exact):
             continue  # a pole, which the loop knows
         if exact == 0 or not 2.0**-570 < abs(exact) < 2.0**700:
-            assert exact == result or (abs(result) < 2.0**-569 if abs(exact) < 1 else abs(result) > 2.0**690)
+            assert exact == result or (abs(result) < 2.0**-569 if abs(exact) < 1 else abs(result) > 2.0**600)
             continue
         limit = abs(exact) * KERNELS[name].error if np.isnan(width) else float(width)
+        if name == "bessel_j1" and abs(operand) < modified.TINY:
+            # on the side of x/2 on which the exact one is, and that near
+            assert abs(result) < abs(operand) / 2
+            limit = abs(exact) * 2.0**-49
         close = abs(gmpy2.mpfr(float(result)) - exact) <= limit
         # erf and tanh from some operand on: the same side of the last place as 1
         assert close or (name in ("erf", "tanh") and 1 > abs(result) > 1 - 2.0**-25 and abs(exact) > 1 - 2.0**-25), (

@@ -160,6 +160,21 @@ def _not_reduced(x: Number, r: Number) -> Predicate:
     return x.m.either(abs(x) < 1.0, abs(r) < LEAST_ANGLE)
 
 
+def quadrants(x: Number) -> tuple[Number, Number]:
+    """(cos x, sin x) for 1 <= x < 2**MAX_EXPONENT: within 12 u and 16 u of themselves, and 2**-60 + 2 u absolutely."""
+    m = x.m
+    quarter, r = _wide(x)
+    sine_value, cosine_value = _sine_cosine(r)
+    odd = m.less(m.constant(0), m.and_(quarter, m.constant(1)))
+    second = m.and_(m.shift_left(quarter, m.constant(62)), m.constant(SIGN))
+    # cos(r + pi/2) = -sin r
+    other = m.and_(m.shift_left(m.add(quarter, m.constant(1)), m.constant(62)), m.constant(SIGN))
+    return (
+        sine_value.where(odd, cosine_value).flipped(other),
+        cosine_value.where(odd, sine_value).flipped(second),
+    )
+
+
 def wide_sine(x: Number) -> Outcome:
     """2**-44 + 20 u: the condition number of sin at the reduced angle is at most 1."""
     outcome = _wide_angle(x, 0)

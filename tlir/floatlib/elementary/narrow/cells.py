@@ -21,14 +21,14 @@ from flint import acb, arb, arb_poly, ctx
 from tlir.floatlib.elementary.narrow.fit import rounded
 from tlir.floatlib.elementary.number import EXPONENT_BITS, Number
 
-PRECISION = 192
-"""Bits of the computation of the polynomials."""
+PRECISION, ACCURACY = 128, 64
+"""Bits of the computation of the polynomials, and how many have to be right, beside the largest coefficient."""
 
 UNIT = 2.0**-53
 
 SINGULARITY_SHARES = (0.02, 0.08, 0.2, 0.4)
 """Where the ellipses that are tried end, between the singularity (0) and the cell (1)."""
-ENTIRE_SUMS = (6.0, 12.0, 24.0, 48.0, 96.0, 192.0)
+ENTIRE_SUMS = (8.0, 16.0, 32.0, 64.0, 96.0, 128.0, 192.0)
 """Sums of the semi-axes that are tried where there is no singularity."""
 
 
@@ -42,10 +42,13 @@ class Cells:
     which there are 2**``bits`` cells.
 
     ``function`` takes and gives balls of complex numbers; it is analytic but for real points up to ``singular``
-    (everywhere where that is None). ``error``: what the relative error of ``at``, its roundings included, is below;
-    ``bound`` proves it. ``falling``: for real numbers the function is positive and falls, and in an ellipse about a
-    cell it is nowhere larger in magnitude than at the leftmost point. So it is where it is completely monotonic, the
-    integral of e**(-xt) for a measure >= 0 of t. Otherwise balls cover the ellipse.
+    (everywhere where that is None). ``error``: what the error of ``at``, its roundings included, is below; ``bound``
+    proves it. It is the relative error, unless the function has zeros: ``relative`` False.
+
+    ``largest`` gives what the function's magnitude is at most in an ellipse about a cell, of the least real part and
+    the greatest imaginary part in it. None: the function is positive and falls on the real axis, and is nowhere in an
+    ellipse larger than at the leftmost point. So it is where it is completely monotonic, the integral of e**(-xt) for a
+    measure >= 0 of t.
     """
 
     function: Callable[[acb], acb]
@@ -55,7 +58,8 @@ class Cells:
     degree: int
     error: float
     singular: float | None = 0.0
-    falling: bool = False
+    relative: bool = True
+    largest: Callable[[arb, arb], arb] | None = None
 
     def cells(self) -> list[tuple[float, float]]:
         """The middle and half of the width of each."""
@@ -75,8 +79,12 @@ class Cells:
         try:
             points = [(arb.pi() * (2 * i + 1) / (2 * count)).cos().mid() for i in range(count)]
             for middle, half in self.cells():
-                values = [self.function(acb(middle + half * t)).real for t in points]
+                # some enclosures are much wider than their operands; moving points by 2**-120 is of no account
+                values = [self.function(acb((middle + half * t).mid())).real for t in points]
                 polynomial = arb_poly.interpolate(points, values)
+                largest = max(float(abs(polynomial[n]).upper()) for n in range(count))
+                if not all(float(polynomial[n].rad()) < largest * 2.0**-ACCURACY for n in range(count)):
+                    raise ArithmeticError(f"the precision does not decide the polynomial about {middle}")
                 columns.append([rounded(partial(_quotient, polynomial[n], half, n)) for n in range(count)])
         finally:
             ctx.prec = previous
@@ -99,11 +107,11 @@ class Cells:
     # ---- the proof --------------------------------------------------------------------------------------------------
 
     def bound(self) -> float:
-        """The largest of the cells' relative errors."""
+        """The largest of the cells' errors."""
         return max(self.bounds())
 
     def bounds(self) -> list[float]:
-        """Of each cell, the relative error: the polynomial's and that of evaluating it."""
+        """Of each cell, the error of the polynomial and that of evaluating it."""
         previous, ctx.prec = ctx.prec, 64
         try:
             columns = zip(*self.rows, strict=True)
@@ -125,26 +133,22 @@ class Cells:
         return [axis + math.sqrt(axis * axis - 1) for axis in axes]
 
     def _distance_by(self, middle: float, half: float, rho: float) -> float:
-        largest = self._largest(middle, half, arb(rho))
+        across, up = arb(half) * (arb(rho) + 1 / arb(rho)) / 2, arb(half) * (arb(rho) - 1 / arb(rho)) / 2
+        left = middle - across
+        largest = self._at(left) if self.largest is None else self.largest(left, up)
         total = 4 * largest * arb(rho) ** -self.degree / (arb(rho) - 1)
         upper = float(total.upper())
         return upper if math.isfinite(upper) else math.inf
 
-    def _largest(self, middle: float, half: float, rho: arb, arcs: int = 48) -> arb:
-        if self.falling:
-            return abs(self.function(acb(middle - half * (rho + 1 / rho) / 2))).upper()
-        largest = arb(0)
-        for k in range(arcs // 2):  # the other half is the conjugate
-            angle = arb.pi() * arb(2 * k + 1, 1) / arcs
-            z = acb(angle.cos(), angle.sin()) * rho
-            largest = largest.max(abs(self.function(acb(middle) + (z + 1 / z) / 2 * half)).upper())
-        return largest
+    def _at(self, x: arb) -> arb:
+        return self.function(acb(x)).real
 
-    def _least(self, middle: float, half: float, parts: int = 8) -> float:
-        if self.falling:
-            return float(self.function(acb(middle + half)).real.lower())
-        balls = [arb(middle + half * (2 * k + 1 - parts) / parts, half / parts) for k in range(parts)]
-        return min(float(abs(self.function(acb(ball))).lower()) for ball in balls)
+    def _least(self, middle: float, half: float) -> float:
+        if not self.relative:
+            return 1.0
+        if self.largest is not None:
+            raise ValueError("the least value is known only of functions that fall")
+        return float(self._at(arb(middle + half)).lower())
 
 
 def _quotient(value: arb, half: float, power: int) -> arb:

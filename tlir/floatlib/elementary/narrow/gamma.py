@@ -60,8 +60,8 @@ def _digamma_ratio(z: acb) -> acb:
     return z.digamma() / (z - digamma_zero())
 
 
-LGAMMA_RATIO = Cells(_lgamma_ratio, 0.5, FAR, 5, 7, 6 * ULP, falling=True)
-DIGAMMA_RATIO = Cells(_digamma_ratio, 0.5, FAR, 5, 7, 11 * ULP, falling=True)
+LGAMMA_RATIO = Cells(_lgamma_ratio, 0.5, FAR, 5, 7, 6 * ULP)
+DIGAMMA_RATIO = Cells(_digamma_ratio, 0.5, FAR, 5, 7, 11 * ULP)
 ZERO_HIGH, ZERO_LOW = parts(digamma_zero, 52)
 
 SIN_PI = Fit(lambda z: (-z * (arb.pi() / 2) ** 2).hypgeom_0f1(1.5), 0.0, 0.25, 8, 200.0, 2.0**-52)

@@ -9,7 +9,7 @@ proved, in units of u = 2**-53, rounded up.
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.narrow import angle, arc, error, gamma, normal, power
+from tlir.floatlib.elementary.narrow import angle, arc, bessel, error, gamma, modified, normal, power
 from tlir.floatlib.elementary.narrow import exp as exponential
 from tlir.floatlib.elementary.narrow import log as logarithm
 from tlir.floatlib.elementary.narrow.outcome import Kernel
@@ -84,6 +84,18 @@ UNARY: dict[str, Kernel] = {
     "erf_inv": Kernel(normal.erf_inv, 52 * ULP, _below_one),
     "lgamma": Kernel(gamma.lgamma, 44 * ULP),
     "digamma": Kernel(gamma.digamma, 30 * ULP, _no_pole),
+    "bessel_i0": Kernel(modified.i0, 18 * ULP),
+    "bessel_i1": Kernel(modified.i1, modified.I1_ERROR),
+    "bessel_i0e": Kernel(modified.i0e, 8 * ULP),
+    "bessel_i1e": Kernel(modified.i1e, modified.I1E_ERROR),
+    "bessel_k0": Kernel(modified.k0, 30 * ULP, _positive),
+    "bessel_k1": Kernel(modified.k1, 26 * ULP, _positive),
+    "bessel_k0e": Kernel(modified.k0e, 40 * ULP, _positive),
+    "bessel_k1e": Kernel(modified.k1e, 36 * ULP, _positive),
+    "bessel_j0": Kernel(bessel.j0, 40 * ULP),
+    "bessel_j1": Kernel(bessel.j1, 40 * ULP),
+    "bessel_y0": Kernel(bessel.y0, 40 * ULP, _positive),
+    "bessel_y1": Kernel(bessel.y1, 40 * ULP, _positive),
     "rsqrt": Kernel(power.rsqrt, 4 * ULP, _positive),
     "cbrt": Kernel(power.cbrt, 96 * ULP),
 }

@@ -19,7 +19,7 @@ def _inverse_ratio(t: acb) -> acb:
     return acb(x.erfinv() / x)
 
 
-INVERSE = Cells(_inverse_ratio, 2.0**-24, 1.0, 3, 9, 50 * 2.0**-53, falling=True)
+INVERSE = Cells(_inverse_ratio, 2.0**-24, 1.0, 3, 9, 50 * 2.0**-53)
 
 
 def erf_inv(x: Number) -> Number:
