@@ -77,7 +77,7 @@ def columns(widths: Sequence[int], rows: Sequence[Row]) -> tuple[Any, ...]:
 def words_of(width: int, values: list[int]) -> Any:
     if width <= 64:
         return np.array(values, dtype=integer_dtype(width))
-    return from_ints(Format(1, width - 2, infinities=False, nans="none"), values)
+    return from_ints(Format(30, width - 31, infinities=False, nans="none"), values)
 
 
 def ints_of(width: int, words: Any) -> list[int]:

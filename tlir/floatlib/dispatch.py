@@ -38,31 +38,29 @@ SPECIFICATIONS: dict[str, Any] = {
 }
 
 WIDEST_PRODUCT = 640
-"""Bits of precision up to which kernels of multiplication and division beat Python's integers, element for element.
+"""Bits of precision up to which multiplication and division on NumPy beat Python's integers, element for element.
 
 Their time grows with the square of the limbs; that of the others does not, so they have no limit."""
 
 _PRODUCTS = ("multiply", "divide", "sqrt", "fma")
 
 
-def has_kernel(operation: str, fmt: Format) -> bool:
-    """Whether a kernel computes the operation; the remainders have none, since their loops have no useful bound."""
-    if operation in ("remainder_truncated", "remainder_ieee"):
-        return False
-    return operation not in _PRODUCTS or fmt.precision <= WIDEST_PRODUCT
+def _numpy_from(operation: str, fmt: Format) -> int | None:
+    """Elements of a call from which the kernel runs on NumPy; None for as many as of others."""
+    return choice.NEVER if operation in _PRODUCTS and fmt.precision > WIDEST_PRODUCT else None
 
 
 @dataclass(frozen=True)
 class Plan:
     """How one of ``SPECIFICATIONS`` is computed: ``way`` is "alone" where the processor's instruction is the operation,
-    "processor" where it is with conversions before and after and a compiled kernel takes less time, "kernel", or
-    "specification"."""
+    "processor" where it is with conversions before and after and a compiled kernel takes less time, or "kernel"."""
 
     way: str
     function: Specification
     kernel: Kernel
     with_flags: Kernel
     key: Hashable
+    numpy_from: int | None
 
 
 @lru_cache(maxsize=4096)
@@ -73,11 +71,11 @@ def _plan(operation: str, fmt: Format, flags: bool, rounding: Rounding) -> Plan:
     elif plain and native.is_native(fmt, operation):
         way = "processor"
     else:
-        way = "kernel" if has_kernel(operation, fmt) else "specification"
+        way = "kernel"
     kernel = catalog.arithmetic(operation, fmt, rounding, flags)
     with_flags = catalog.arithmetic(operation, fmt, rounding, True)
     function = partial(with_rounding, SPECIFICATIONS[operation], rounding, fmt)
-    return Plan(way, function, kernel, with_flags, (operation, rounding, fmt))
+    return Plan(way, function, kernel, with_flags, (operation, rounding, fmt), _numpy_from(operation, fmt))
 
 
 def implementation(
@@ -94,15 +92,15 @@ def implementation(
     if plan.way == "processor" and choice.compiles(plan.kernel, size, _replaced(operation)):
         return "compiled"
     if plan.way == "kernel":
-        return kernel_implementation(plan.kernel, plan.key, size)
-    return "processor" if plan.way == "alone" else plan.way
+        return kernel_implementation(plan.kernel, plan.key, size, plan.numpy_from)
+    return "processor"
 
 
-def kernel_implementation(kernel: Kernel, key: Hashable, size: int) -> str:
+def kernel_implementation(kernel: Kernel, key: Hashable, size: int, numpy_from: int | None = None) -> str:
     """The same for an operation that the processor does not do, its table being called ``key``."""
     if has_table(key, kernel.operands, size):
         return "compiled" if choice.compiles(kernel, size, "table") else "table"
-    return choice.choose(kernel, size)
+    return choice.choose(kernel, size, numpy_from)
 
 
 def rounded(operation: str, fmt: Format, operands: tuple[Words, ...], flags: bool, rounding: Rounding) -> Any:
@@ -115,10 +113,7 @@ def rounded(operation: str, fmt: Format, operands: tuple[Words, ...], flags: boo
         case "processor":
             compiled = choice.run_compiled(plan.kernel, operands, _replaced(operation))
             return _processed(operation, fmt, operands) if compiled is None else compiled[0]
-        case "kernel":
-            return run(plan.kernel, plan.key, plan.function, fmt, fmt, operands, plan.with_flags)
-    both = by_elements(plan.function, fmt, [(fmt, operand) for operand in operands])
-    return both if flags else both[0]
+    return run(plan.kernel, plan.key, plan.function, fmt, fmt, operands, plan.with_flags, plan.numpy_from)
 
 
 def run(
@@ -129,6 +124,7 @@ def run(
     result: Format,
     operands: tuple[Words, ...],
     with_flags: Kernel,
+    numpy_from: int | None = None,
 ) -> Any:
     """The kernel's words, and its flags if it has them, whichever way computes them.
 
@@ -146,7 +142,7 @@ def run(
         if both is None:
             both = by_table(key, _filled_by(with_flags), typed, kernel.flags)
     else:
-        both = choice.run(kernel, operands)
+        both = choice.run(kernel, operands, numpy_from)
         if both is None:
             both = by_elements(function, result, typed)
     return both if kernel.flags else both[0]

@@ -15,7 +15,7 @@ from tlir.floatlib.rounding import infinity_word, power_of_two
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.soft.machine import Machine, Predicate
 from tlir.floatlib.soft.rounding import Result, Unpacked, unpack
-from tlir.floatlib.soft.uint import Uint, choose, constant
+from tlir.floatlib.soft.uint import Uint, choose, constant, of_word
 
 Build = Callable[..., Uint]
 
@@ -84,7 +84,7 @@ def is_finite(fmt: Format) -> Kernel:
 
     def build(m: Machine, a: Uint) -> Uint:
         x = unpack(m, fmt, a)
-        return Uint(m, [m.word_of(m.negation(m.either(x.nan, x.inf)))], 1)
+        return of_word(m, m.word_of(m.negation(m.either(x.nan, x.inf))), 1)
 
     return _kernel("is_finite", fmt, 1, 1, build)
 
@@ -113,7 +113,7 @@ def total_order(fmt: Format, direction: str) -> Kernel:
                 holds = before(m, y, x)
         if direction in ("NE", "GE", "LE"):
             holds = m.negation(holds)
-        return Uint(m, [m.word_of(holds)], 1)
+        return of_word(m, m.word_of(holds), 1)
 
     return _kernel(f"total_order {direction}", fmt, 2, 1, build)
 

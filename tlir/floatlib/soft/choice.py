@@ -70,11 +70,13 @@ def compiles(kernel: Kernel, size: int, otherwise: str = "numpy") -> bool:
     return (_elements.get(kernel, 0) + size) * numpy_loop.count_limbs(widest) >= COMPILE_AFTER[otherwise]
 
 
-def choose(kernel: Kernel, size: int, numpy_from: int = NUMPY_FROM) -> str:
-    """ "compiled", "numpy" or "specification" for the next ``size`` elements."""
+def choose(kernel: Kernel, size: int, numpy_from: int | None = None) -> str:
+    """ "compiled", "numpy" or "specification" for the next ``size`` elements; on NumPy from ``numpy_from`` elements on,
+    or ``NUMPY_FROM``."""
     if compiles(kernel, size):
         return "compiled"
     known = _elements.get(kernel, 0)
+    numpy_from = NUMPY_FROM if numpy_from is None else numpy_from
     return "numpy" if size >= numpy_from and known + size >= NUMPY_AFTER else "specification"
 
 
@@ -132,7 +134,7 @@ def _is_at_hand(key: str) -> bool:
 
 
 def run(
-    kernel: Kernel, operands: tuple[Words, ...], numpy_from: int = NUMPY_FROM
+    kernel: Kernel, operands: tuple[Words, ...], numpy_from: int | None = None
 ) -> tuple[Words, NDArray[np.uint8] | None] | None:
     """Words and flags of operands of one common shape; None where the specification is to compute them."""
     if kernel in _compiled:

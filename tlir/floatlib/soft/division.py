@@ -16,9 +16,9 @@ from tlir.floatlib.soft.uint import Uint
 QUOTIENT_DIGIT = 48
 ROOT_DIGIT = 45
 ROOT_START = 50
-_QUOTIENT_SHRINK = 1 - 2.0**-50
-_ROOT_START_SHRINK = 1 - 2.0**-51
-_ROOT_SHRINK = 1 - 2.0**-47
+QUOTIENT_SHRINK = 1 - 2.0**-50
+ROOT_START_SHRINK = 1 - 2.0**-51
+ROOT_SHRINK = 1 - 2.0**-47
 
 
 def _leading(x: Uint, bits: int) -> tuple[Real, int]:
@@ -54,9 +54,12 @@ def divide(numerator: Uint, divisor: Uint, fraction_bits: int) -> tuple[Uint, Pr
 
     So the estimate's integer part is floor(Q) or one less, and the new remainder is again less than 2 D.
     """
+    own = numerator.quotient(divisor, fraction_bits)
+    if own is not None:
+        return own
     m = numerator.m
     lowered, dropped = _leading(divisor, 53)
-    inverse = m.real_multiply(m.real_divide(m.real_constant(1.0), lowered), m.real_constant(_QUOTIENT_SHRINK))
+    inverse = m.real_multiply(m.real_divide(m.real_constant(1.0), lowered), m.real_constant(QUOTIENT_SHRINK))
     width = divisor.bits + 1
     rest, quotient = numerator.resized(width), None
     for bits in _digits(fraction_bits, QUOTIENT_DIGIT, m):
@@ -93,13 +96,16 @@ def square_root(radicand: Uint) -> tuple[Uint, Predicate]:
 
     So the integer part of the estimate is the digit or one less, and the new s and R are such numbers again.
     """
+    own = radicand.square_root()
+    if own is not None:
+        return own
     m = radicand.m
     size = radicand.bits // 2
     assert m.bits == 64 or size < m.bits, "the bounds are those of a first part of 50 bits, or of the whole root"
     known = min(size, ROOT_START, m.bits - 1)
     top = radicand.right(radicand.bits - 2 * known)
     leading, below = _leading(top, 62)
-    estimate = m.real_multiply(m.real_sqrt(leading), m.real_constant(_ROOT_START_SHRINK * 2.0 ** (below // 2)))
+    estimate = m.real_multiply(m.real_sqrt(leading), m.real_constant(ROOT_START_SHRINK * 2.0 ** (below // 2)))
     first = m.truncate(estimate)
     root = Uint(m, [first], known)
     rest = top.low_limbs(known + 2).minus(root.times(root, known + 2)).at_most(known + 2)
@@ -122,4 +128,4 @@ def square_root(radicand: Uint) -> tuple[Uint, Predicate]:
 
 
 def _root_inverse(m: Machine, root: Word) -> Real:
-    return m.real_multiply(m.real_divide(m.real_constant(1.0), m.real_of(root)), m.real_constant(_ROOT_SHRINK))
+    return m.real_multiply(m.real_divide(m.real_constant(1.0), m.real_of(root)), m.real_constant(ROOT_SHRINK))

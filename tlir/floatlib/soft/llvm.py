@@ -283,8 +283,12 @@ _LOOPS: dict[Kernel, Any] = {}
 
 def _loop(kernel: Kernel) -> Any:
     if kernel not in _LOOPS:
+        from tlir.floatlib.soft import big
+
         if kernel.key:
             address = _blocks().functions(kernel.key, lambda: kernel)["loop"]
+        elif big.is_big(kernel):
+            address = objects.compile_ir(big.emit(kernel), ["loop"], objects.PLAIN)["loop"]
         else:
             address = objects.compile_ir(emit(kernel), ["loop"])["loop"]
         pointers = [ctypes.c_void_p] * (len(kernel.operands) + 2)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import Flags, Rounding, infinity_word
 from tlir.floatlib.soft.machine import Machine, Predicate, Word
-from tlir.floatlib.soft.uint import Uint, choose, constant
+from tlir.floatlib.soft.uint import Uint, choose, constant, of_word
 
 INVALID = int(Flags.INVALID)
 _OVERFLOW = int(Flags.INEXACT | Flags.OVERFLOW)
@@ -156,7 +156,7 @@ def round_pack(
         rest = m.either(rest, sticky)
     # counting magnitudes carries a significand that rounds up to the next power of two into the exponent
     limited = smaller(m, exponent, m.constant(1 << fmt.exponent_bits))
-    base = Uint(m, [limited], min(fmt.exponent_bits + 1, m.bits)).left(fmt.fraction_bits)
+    base = of_word(m, limited, min(fmt.exponent_bits + 1, m.bits)).left(fmt.fraction_bits)
     # without subnormals the binade of emin has the exponent field 0
     added = kept if fmt.subnormals else kept.low(fmt.fraction_bits)
     truncated = base.plus(added, fmt.magnitude_bits + 2)

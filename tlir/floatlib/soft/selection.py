@@ -10,7 +10,7 @@ from tlir.floatlib.rounding import infinity_word
 from tlir.floatlib.soft.kernels import nan_cases
 from tlir.floatlib.soft.machine import Machine, Predicate
 from tlir.floatlib.soft.rounding import INVALID, Result, Unpacked, is_signaling, override, signed_word, unpack
-from tlir.floatlib.soft.uint import Uint, choose, constant
+from tlir.floatlib.soft.uint import Uint, choose, constant, of_word
 
 DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
 
@@ -55,7 +55,7 @@ def compare(
     if flags:
         invalid = unordered if signaling else m.either(is_signaling(m, x), is_signaling(m, y))
         raised = m.select(invalid, m.constant(INVALID), m.constant(0))
-    return Result(Uint(m, [m.word_of(holds)], 1), raised)
+    return Result(of_word(m, m.word_of(holds), 1), raised)
 
 
 def extremum(

@@ -3,11 +3,15 @@
 A ``Uint`` is a list of limbs, least significant first, and the number of bits that its value may have; every operation
 knows the width of its result when the code is built, so that carries, limbs and shifts that cannot happen cost nothing.
 Bits above ``bits`` are zero.
+
+A machine may bring integers of its own, a class with the same methods (``big.BigUint``): kernels make integers by
+``constant`` and ``of_word`` and otherwise of others.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 from tlir.floatlib.soft.machine import Machine, Predicate, Word
 
@@ -269,21 +273,51 @@ class Uint:
         wide.limbs[limb] = m.or_(wide.limbs[limb], bit)
         return wide
 
+    def chosen(self, p: Predicate, other: Uint) -> Uint:
+        """The value where ``p`` holds, the other one elsewhere, in the bits of the longer one."""
+        m, bits = self.m, max(self.bits, other.bits)
+        pairs = zip(self.resized(bits).limbs, other.resized(bits).limbs, strict=True)
+        return Uint(m, [m.select(p, left, right) for left, right in pairs], bits)
+
+    # ---- a machine's own digits -------------------------------------------------------------------------------------
+
+    def quotient(self, divisor: Uint, fraction_bits: int) -> tuple[Uint, Predicate] | None:
+        """As ``division.divide``, or None where that is to write it out."""
+        return None
+
+    def square_root(self) -> tuple[Uint, Predicate] | None:
+        """As ``division.square_root``, or None where that is to write it out."""
+        return None
+
 
 def limb_count(m: Machine, bits: int) -> int:
     """Limbs of a number of ``bits`` bits; at least one."""
     return max(1, -(-bits // m.bits))
 
 
+def _kind(m: Machine) -> Any:
+    """The machine's own class of integers, if it has one."""
+    return getattr(type(m), "integers", None)
+
+
+def of_word(m: Machine, word: Word, bits: int) -> Uint:
+    """The number of a machine word, known to be less than 2**bits."""
+    kind = _kind(m)
+    made: Uint = Uint(m, [word], bits) if kind is None else kind.of_word(m, word, bits)
+    return made
+
+
 def constant(m: Machine, value: int, bits: int | None = None) -> Uint:
     """A constant, in ``bits`` bits or as many as it needs."""
     bits = value.bit_length() if bits is None else bits
+    kind = _kind(m)
+    if kind is not None:
+        made: Uint = kind.of_constant(m, value, bits)
+        return made
     mask = (1 << m.bits) - 1
     return Uint(m, [m.constant((value >> (k * m.bits)) & mask) for k in range(limb_count(m, bits))], bits)
 
 
 def choose(p: Predicate, x: Uint, y: Uint) -> Uint:
     """x where ``p`` holds, y elsewhere, in the bits of the longer one."""
-    m, bits = x.m, max(x.bits, y.bits)
-    pairs = zip(x.resized(bits).limbs, y.resized(bits).limbs, strict=True)
-    return Uint(m, [m.select(p, left, right) for left, right in pairs], bits)
+    return x.chosen(p, y)

@@ -1,0 +1,357 @@
+"""The software kernels on wide formats: one element at a time, with integers of any width as LLVM's own.
+
+``Uint`` writes every limb out, and the time that LLVM takes for that grows faster than the square of the limbs: minutes
+for a quotient of ten. Here an integer is one value of LLVM's type iN, whose sums, shifts and comparisons become code as
+long as the number, and products, quotients and roots are calls of functions with loops over limbs (``digits``). The
+kernels are the same functions of a machine. Each becomes a function of its own, which reads and writes memory.
+
+This module needs llvmlite.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from tlir.floatlib.soft import digits
+from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.llvm import LlvmMachine
+from tlir.floatlib.soft.machine import Predicate, Word
+from tlir.floatlib.soft.numpy_loop import count_limbs
+from tlir.floatlib.soft.uint import Uint
+from tlir.floatlib.words import integer_dtype
+
+FROM_BITS = 257
+"""Bits of an operand or a result from which a kernel is compiled in this way."""
+
+_I1, _I64, _BYTE = ir.IntType(1), ir.IntType(64), ir.IntType(8)
+
+
+def is_big(kernel: Kernel) -> bool:
+    """Whether the kernel is compiled in this way."""
+    return max(*kernel.operands, kernel.result) >= FROM_BITS
+
+
+class BigUint(Uint):
+    """A ``Uint`` that is one value of the type iN, N its bits (1 for none, the value being 0)."""
+
+    __slots__ = ("value",)
+
+    m: BigMachine
+
+    def __init__(self, m: BigMachine, value: Any, bits: int) -> None:
+        assert value.type == _type(bits)
+        self.m = m
+        self.value = value
+        self.bits = bits
+
+    @classmethod
+    def of_word(cls, m: Any, word: Word, bits: int) -> BigUint:
+        return cls(m, _resized(m, word, bits), bits)
+
+    @classmethod
+    def of_constant(cls, m: Any, value: int, bits: int) -> BigUint:
+        return cls(m, ir.Constant(_type(bits), value), bits)
+
+    @property
+    def limbs(self) -> list[Word]:  # type: ignore[override]
+        """The machine words."""
+        m, count = self.m, max(1, -(-self.bits // 64))
+        return [_resized(m, self.right(64 * k).value, 64) for k in range(count)]
+
+    # ---- width ------------------------------------------------------------------------------------------------------
+
+    def resized(self, bits: int) -> BigUint:
+        if not bits:
+            return BigUint.of_constant(self.m, 0, 0)
+        return BigUint(self.m, _resized(self.m, self.value, bits), bits)
+
+    def at_most(self, bits: int) -> BigUint:
+        return self.resized(bits) if bits < self.bits else self
+
+    def low_limbs(self, bits: int) -> BigUint:
+        return self.at_most(64 * max(1, -(-bits // 64)))
+
+    def resized_down(self) -> BigUint:
+        return self
+
+    def low(self, bits: int) -> BigUint:
+        return self.at_most(bits)
+
+    # ---- arithmetic -------------------------------------------------------------------------------------------------
+
+    def plus(self, other: Uint, bits: int | None = None) -> BigUint:
+        bits = bits if bits is not None else max(self.bits, other.bits) + 1
+        return self._joined(self.m.builder.add, other, bits)
+
+    def plus_bit(self, p: Predicate, bits: int | None = None) -> BigUint:
+        return self.plus(BigUint(self.m, p, 1), bits)
+
+    def minus(self, other: Uint) -> BigUint:
+        return self._joined(self.m.builder.sub, other, max(self.bits, other.bits))
+
+    def times(self, other: Uint, bits: int | None = None) -> BigUint:
+        m, whole = self.m, self.bits + other.bits
+        count = count_limbs(whole if bits is None else min(bits, whole))
+        places, sizes = zip(*(_stored(m, factor) for factor in (self, other)), strict=True)
+        out = _room(m, count)
+        arguments = [word for pair in zip(places, sizes, strict=True) for word in pair]
+        m.builder.call(digits.product(m.builder.module), [out, ir.Constant(_I64, count), *arguments])
+        return _loaded(m, out, count).at_most(min(whole, 64 * count))
+
+    # ---- shifts -----------------------------------------------------------------------------------------------------
+
+    def left(self, count: int, bits: int | None = None) -> BigUint:
+        whole = self.bits + count
+        kept = whole if bits is None else min(whole, 64 * max(1, -(-bits // 64)))
+        value = _resized(self.m, self.value, kept)
+        if count >= max(kept, 1):
+            return BigUint.of_constant(self.m, 0, kept)
+        return BigUint(self.m, self.m.builder.shl(value, ir.Constant(value.type, count)), kept)
+
+    def right(self, count: int) -> BigUint:
+        m, bits = self.m, max(self.bits - count, 0)
+        if not bits:
+            return BigUint.of_constant(m, 0, 0)
+        return BigUint(m, _resized(m, m.builder.lshr(self.value, ir.Constant(self.value.type, count)), bits), bits)
+
+    def left_by(self, count: Word, limit: int) -> BigUint:
+        return self._shifted(self.m.builder.shl, count, limit)
+
+    def right_by(self, count: Word, limit: int) -> BigUint:
+        return self._shifted(self.m.builder.lshr, count, limit)
+
+    def right_by_sticky(self, count: Word, limit: int) -> BigUint:
+        m = self.m
+        moved = self.right_by(count, limit)
+        lost = m.builder.icmp_unsigned("!=", moved.left_by(count, limit).value, self.value)
+        return BigUint(m, m.builder.or_(moved.value, m.builder.zext(lost, moved.value.type)), self.bits)
+
+    def _shifted(self, shift: Any, count: Word, limit: int) -> BigUint:
+        m, kind = self.m, self.value.type
+        small = min(limit, self.bits - 1)
+        amount = m.select(m.less(m.constant(small), count), m.constant(small), count) if limit > small else count
+        moved = shift(self.value, _resized(m, amount, kind.width))
+        if limit > small:
+            # LLVM's shifts are undefined from the width on
+            moved = m.builder.select(m.less(m.constant(small), count), ir.Constant(kind, 0), moved)
+        return BigUint(m, moved, self.bits)
+
+    # ---- questions --------------------------------------------------------------------------------------------------
+
+    def leading_zeros(self) -> Word:
+        zeros = self.m.builder.ctlz(self.value, ir.Constant(_I1, 0))
+        return _resized(self.m, zeros, 64)
+
+    def is_zero(self) -> Predicate:
+        return self.m.builder.icmp_unsigned("==", self.value, ir.Constant(self.value.type, 0))
+
+    def differs(self, other: Uint) -> Predicate:
+        return self._compared("!=", other)
+
+    def less(self, other: Uint) -> Predicate:
+        return self._compared("<", other)
+
+    def bit(self, position: int) -> Predicate:
+        if position >= self.bits:
+            return self.m.truth(False)
+        return _resized(self.m, self.right(position).value, 1)
+
+    # ---- bits -------------------------------------------------------------------------------------------------------
+
+    def merged(self, other: Uint) -> BigUint:
+        return self._joined(self.m.builder.or_, other, max(self.bits, other.bits))
+
+    def with_bit(self, position: int, p: Predicate) -> BigUint:
+        bits = max(self.bits, position + 1)
+        return self.merged(BigUint(self.m, p, 1).resized(bits).left(position, bits).at_most(bits))
+
+    def chosen(self, p: Predicate, other: Uint) -> BigUint:
+        bits = max(self.bits, other.bits)
+        return self._joined(lambda x, y: self.m.builder.select(p, x, y), other, bits)
+
+    # ---- digits -----------------------------------------------------------------------------------------------------
+
+    def quotient(self, divisor: Uint, fraction_bits: int) -> tuple[BigUint, Predicate]:
+        """As ``division.divide``, to whole digits, and then cut off."""
+        m = self.m
+        count, steps = count_limbs(divisor.bits + 1), -(-fraction_bits // digits.QUOTIENT_DIGIT)
+        # the divisor's highest bit is the last but one of its limbs
+        up = 64 * count - 1 - divisor.bits
+        rest, _ = _stored(m, self.resized(64 * count).left(up, 64 * count))
+        by, size = _stored(m, divisor.resized(64 * count).left(up, 64 * count))
+        found, out = _room(m, steps), _room(m, count_limbs(steps * digits.QUOTIENT_DIGIT + 1) + 1)
+        number = ir.Constant(_I64, steps)
+        m.builder.call(digits.quotient(m.builder.module), [found, number, rest, by, size])
+        m.builder.call(digits.assembled(m.builder.module), [out, found, number])
+        whole = steps * digits.QUOTIENT_DIGIT
+        result = _loaded(m, out, count_limbs(whole + 1)).at_most(whole + 1)
+        left, unit = _loaded(m, rest, count), _loaded(m, by, count)
+        short, exact = m.negation(left.less(unit)), m.either(left.is_zero(), left.equals(unit))
+        return result.plus_bit(short, whole + 1)._cut(whole - fraction_bits, m.negation(exact))
+
+    def square_root(self) -> tuple[BigUint, Predicate]:
+        """As ``division.square_root``, to whole digits, and then cut off. N is the number, made 2 S bits long.
+
+        After ``known`` bits of the root, A = s * 2**(S - known) is what is known of it and T = (N - A * A) * 2**known,
+        less than 2**(2 S + 2). The next digit d makes T * 2**k - (2 A + d * 2**e) * d * 2**S of it, e = S - known - k.
+        T is kept shifted by a few bits more, so that 2**S is the lowest bit of a limb."""
+        m, size, start = self.m, self.bits // 2, digits.ROOT_START
+        steps = max(0, -(-(size - start) // digits.ROOT_DIGIT))
+        long = start + steps * digits.ROOT_DIGIT
+        pad = -long % 64
+        number = self.resized(2 * long).left(2 * (long - size), 2 * long).at_most(2 * long)
+        top = number.right(2 * (long - start))
+        leading = m.real_of(top.right(2 * start - 62).limbs[0])
+        factor = m.real_constant(digits.ROOT_START_SHRINK * 2.0 ** (start - 31))
+        first = BigUint.of_word(m, m.truncate(m.real_multiply(m.real_sqrt(leading), factor)), start)
+        rest = top.minus(first.resized(2 * start)._squared())
+        limbs, high = count_limbs(2 * long + 2 + pad), (long + pad) // 64
+        wide = rest.resized(64 * limbs).left(2 * long - start + pad, 64 * limbs)
+        below = number.resized(64 * limbs).low(2 * (long - start)).resized(64 * limbs).left(start + pad, 64 * limbs)
+        remainder, _ = _stored(m, wide.merged(below))
+        doubled, count = _stored(m, first.resized(64 * (limbs - high)).left(long - start + 1, 64 * (limbs - high)))
+        m.builder.call(
+            digits.root(m.builder.module),
+            [
+                doubled,
+                count,
+                remainder,
+                ir.Constant(_I64, high),
+                ir.Constant(_I64, long),
+                ir.Constant(_I64, 2 * long + 2 + pad - 62),
+                m.real_of(first.limbs[0]),
+                ir.Constant(_I64, steps),
+            ],
+        )
+        twice = _loaded(m, doubled, limbs - high)
+        left = _loaded(m, remainder, limbs).right(long + pad)
+        raised = twice.less(left)
+        exact = m.either(left.is_zero(), left.equals(twice.plus(BigUint.of_constant(m, 1, 1))))
+        root = twice.right(1).resized(long).plus_bit(raised, long)
+        return root._cut(long - size, m.negation(exact))
+
+    def _squared(self) -> BigUint:
+        return BigUint(self.m, self.m.builder.mul(self.value, self.value), self.bits)
+
+    def _cut(self, count: int, more: Predicate) -> tuple[BigUint, Predicate]:
+        """Without the lowest bits, and whether they or more were not 0."""
+        lost = self.m.negation(self.low(count).is_zero())
+        return self.right(count), self.m.either(more, lost)
+
+    # ---- both operands at a width -----------------------------------------------------------------------------------
+
+    def _joined(self, operation: Any, other: Uint, bits: int) -> BigUint:
+        assert isinstance(other, BigUint)
+        return BigUint(self.m, operation(self.resized(bits).value, other.resized(bits).value), bits)
+
+    def _compared(self, sign: str, other: Uint) -> Predicate:
+        assert isinstance(other, BigUint)
+        bits = max(self.bits, other.bits)
+        return self.m.builder.icmp_unsigned(sign, self.resized(bits).value, other.resized(bits).value)
+
+
+class BigMachine(LlvmMachine):
+    """A machine of 64-bit words whose other integers are ``BigUint``."""
+
+    integers = BigUint
+
+    def __init__(self, builder: ir.IRBuilder) -> None:
+        super().__init__(builder, 64)
+
+
+def _type(bits: int) -> Any:
+    return ir.IntType(max(bits, 1))
+
+
+def _resized(m: LlvmMachine, value: Any, bits: int) -> Any:
+    kind = _type(bits)
+    if value.type == kind:
+        return value
+    return (m.builder.zext if kind.width > value.type.width else m.builder.trunc)(value, kind)
+
+
+def _room(m: LlvmMachine, limbs: int) -> Any:
+    """Memory of the function for so many limbs."""
+    return m.builder.alloca(_I64, ir.Constant(_I64, limbs))
+
+
+def _stored(m: LlvmMachine, number: Uint) -> tuple[Any, Any]:
+    """A number's limbs in memory of their own: where, and how many."""
+    assert isinstance(number, BigUint)
+    count = count_limbs(max(number.bits, 1))
+    room = _room(m, count)
+    value = _resized(m, number.value, 64 * count)
+    m.builder.store(value, m.builder.bitcast(room, value.type.as_pointer()), align=8)
+    return room, ir.Constant(_I64, count)
+
+
+def _loaded(m: Any, place: Any, count: int) -> BigUint:
+    kind = ir.IntType(64 * count)
+    return BigUint(m, m.builder.load(m.builder.bitcast(place, kind.as_pointer()), align=8), 64 * count)
+
+
+# Kernels as functions
+
+
+def element_types(kernel: Kernel) -> list[Any]:
+    """The types of the kernel's operands and its result in memory: a small word, or the first of the limbs."""
+    return [ir.IntType(8 * integer_dtype(min(width, 64)).itemsize) for width in (*kernel.operands, kernel.result)]
+
+
+def function(module: ir.Module, kernel: Kernel) -> Any:
+    """The module's function f(operand pointers…, result pointer, pointer to uint8 flags) of a kernel, made where it is
+    asked for first."""
+    name = f"big {kernel.name}{' flags' if kernel.flags else ''}"
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    kinds = element_types(kernel)
+    parameters = [*(kind.as_pointer() for kind in kinds), _BYTE.as_pointer()]
+    made = ir.Function(module, ir.FunctionType(ir.VoidType(), parameters), name)
+    made.linkage = "internal"
+    for attribute in ("noinline", "nounwind"):
+        made.attributes.add(attribute)
+    builder = ir.IRBuilder(made.append_basic_block("entry"))
+    machine = BigMachine(builder)
+    *operands, out, out_flags = made.args
+    values = []
+    for pointer, width in zip(operands, kernel.operands, strict=True):
+        kind = _memory_type(width)
+        value = builder.load(builder.bitcast(pointer, kind.as_pointer()), align=min(8, kind.width // 8))
+        values.append(BigUint(machine, _resized(machine, value, width), width))
+    result = kernel(machine, *values)
+    assert isinstance(result.word, BigUint)
+    kind = _memory_type(kernel.result)
+    stored = _resized(machine, result.word.value, kind.width)
+    builder.store(stored, builder.bitcast(out, kind.as_pointer()), align=min(8, kind.width // 8))
+    if kernel.flags:
+        builder.store(builder.trunc(result.flags, _BYTE), out_flags)
+    builder.ret_void()
+    return made
+
+
+def _memory_type(width: int) -> Any:
+    """A whole word in memory."""
+    return ir.IntType(8 * integer_dtype(width).itemsize if width <= 64 else 64 * count_limbs(width))
+
+
+def emit(kernel: Kernel) -> str:
+    """LLVM IR of a loop over n elements: loop(n, operand pointers…, result pointer, pointer to uint8 flags)."""
+    module = ir.Module("big")
+    called = function(module, kernel)
+    kinds = element_types(kernel)
+    pointers = [*(kind.as_pointer() for kind in kinds), _BYTE.as_pointer()]
+    loop = ir.Function(module, ir.FunctionType(ir.VoidType(), [_I64, *pointers]), "loop")
+    builder = ir.IRBuilder(loop.append_basic_block("entry"))
+    counts = [count_limbs(width) for width in (*kernel.operands, kernel.result)]
+    with digits.counting(builder, loop.args[0]) as index:
+        places = [
+            builder.gep(pointer, [builder.mul(index, ir.Constant(_I64, count))], inbounds=True)
+            for pointer, count in zip(loop.args[1:-1], counts, strict=True)
+        ]
+        flags = builder.gep(loop.args[-1], [index], inbounds=True) if kernel.flags else loop.args[-1]
+        builder.call(called, [*places, flags])
+    builder.ret_void()
+    return str(module)
