@@ -36,7 +36,7 @@ def emitter(op: str, operands: Sequence[DType], result: DType, attrs: Mapping[st
     if any(dtype.bits > COMPILED_WIDTH for dtype in (*operands, result)):
         return None
     if any(dtype.is_complex for dtype in (*operands, result)):
-        return pairs.emitter(op, operands, result, emitter)
+        return pairs.emitter(op, result)
     kind = operands[0]
     if op in ("convert", "select", "compare", "bitcast_convert"):
         return {"convert": _convert, "select": _select, "compare": _compare, "bitcast_convert": _bitcast}[op](

@@ -18,7 +18,7 @@ import numpy as np
 from tlir.floatlib.format import Format, from_text
 from tlir.floatlib.soft import blocks
 from tlir.floatlib.soft.catalog import Kernel
-from tlir.floatlib.words import Words, limbs, word_dtype
+from tlir.floatlib.words import Words, from_ints, limbs, to_ints, word_dtype
 
 SYMBOL = "tlir_elementary"
 
@@ -55,14 +55,22 @@ def _evaluate(name: str, lanes: int, operands: int, mask: int, memory: int) -> N
 
 
 def _specified(op: str, fmt: Format, operands: list[Words]) -> Words:
+    if op.endswith(PARTS):
+        name, _, part = op.rpartition(".")
+        rows = zip(*(to_ints(fmt, operand).tolist() for operand in operands), strict=True)
+        return from_ints(fmt, [_complex(name, fmt, row)[PARTS.index("." + part)] for row in rows])
     # the specification is loaded when it is first needed
-    from tlir.floatlib.elementary import evaluate, evaluate_complex
+    from tlir.floatlib.elementary import evaluate
 
-    if not op.endswith(PARTS):
-        return np.asarray(evaluate(op, fmt, *operands))
-    name, _, part = op.rpartition(".")
-    pairs = [np.stack(pair, 1) for pair in zip(operands[::2], operands[1::2], strict=True)]
-    return np.asarray(evaluate_complex(name, fmt, *pairs)[:, PARTS.index("." + part)])
+    return np.asarray(evaluate(op, fmt, *operands))
+
+
+@lru_cache(maxsize=256)
+def _complex(name: str, fmt: Format, row: tuple[int, ...]) -> tuple[int, int]:
+    """Both parts, of which often neither is certain."""
+    from tlir.floatlib.elementary import elementary_complex
+
+    return elementary_complex(name, fmt, *zip(row[::2], row[1::2], strict=True))[0]
 
 
 def passed_on(others: Iterable[Thread] = ()) -> None:

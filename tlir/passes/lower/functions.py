@@ -22,7 +22,6 @@ REASON = "no kernel computes it within a proven bound"
 _WITH = _FUNCTIONS - WITHOUT_KERNEL
 _WIDE = _WITH - _NARROW_ALONE - {"cbrt", "hypot", "power", "rsqrt"}
 """Functions with kernels of fixed-point numbers, for formats of 25 to 237 bits of precision."""
-_QUOTIENTS = frozenset(fmt for fmt in FORMATS.values() if fmt.precision <= 24) | {FORMATS["float64"]}
 
 
 def has_kernel(op: str, dtype: DType) -> bool:
@@ -65,13 +64,9 @@ def _within(fmt: Format, exponent: int) -> bool:
     return fmt.emin - fmt.fraction_bits >= -exponent and fmt.emax <= exponent
 
 
-def has_quotient(component: DType) -> bool:
-    """Whether there is code for quotients of complex numbers whose parts are of this dtype."""
-    fmt = component.float_format
-    return fmt in _QUOTIENTS and fmt.has_zero
-
-
-_COMPLEX = frozenset({"sqrt", "rsqrt", "sign", "exponential", "exponential_minus_one", "log", "log_plus_one", "power"})
+_COMPLEX = frozenset(
+    {"divide", "sqrt", "rsqrt", "sign", "exponential", "exponential_minus_one", "log", "log_plus_one", "power"}
+)
 _COMPLEX |= {"logistic", "sinh", "cosh", "tanh", "sine", "cosine", "tan"}
 _COMPLEX |= {"asin", "acos", "atan", "asinh", "acosh", "atanh"}
 

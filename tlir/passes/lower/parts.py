@@ -31,23 +31,23 @@ from tlir.kernel.ir import (
     Value,
     results_of,
 )
-from tlir.passes.lower.functions import function_reason, has_complex_kernel, has_quotient
+from tlir.passes.lower.functions import function_reason, has_complex_kernel
 from tlir.passes.lower.words import integer_word
 
 Pair = tuple[Value, Value]
 
 _WHOLE = frozenset(operation.name for family in (elementary, special) for operation in family.OPERATIONS) - {
     "integer_pow"
-} | {"sqrt", "sign"}
+} | {"divide", "sqrt", "sign"}
 
 
 def complex_reason(op: str, attrs: Mapping[str, Any], dtype: DType) -> str | None:
     """Why an operation on a first operand of this dtype is not one on the parts; None if it is, or is not complex."""
     if not dtype.is_complex:
         return None
-    divides = op == "divide" or (op == "integer_pow" and attrs["exponent"] < 0)
-    whole = op in _WHOLE and not has_complex_kernel(op, dtype.component)
-    if whole or (divides and not has_quotient(dtype.component)):
+    if op == "integer_pow" and attrs["exponent"] < 0:
+        op = "divide"
+    if op in _WHOLE and not has_complex_kernel(op, dtype.component):
         return "each part of its exact complex result is rounded once"
     return function_reason("hypot", dtype.component) if op == "abs" else None
 
@@ -280,7 +280,6 @@ _PARTS: dict[str, Callable[[_Writer, Apply], Made]] = {
     "subtract": _both,
     "negate": _both,
     "multiply": _multiply,
-    "divide": _whole,
     "abs": _abs,
     "integer_pow": _integer_pow,
     "complex": _complex,

@@ -102,6 +102,7 @@ def _no_exponent(a: Number, b: Number, c: Number, d: Number) -> list[Case]:
 
 
 BINARY: dict[str, Function] = {
+    "divide": Function(roots.quotient, poles=lambda a, b, c, d: _zero(c, d)),
     "power": Function(logarithms.power, poles=lambda a, b, c, d: _zero(a, b), cases=_no_exponent),
 }
 

@@ -41,8 +41,9 @@ LOG, ARGUMENT = 2.0**-67.9, 2.0**-69.4
 LOST = 2.0**-106
 
 
-def _log_length(x: Number, y: Number) -> tuple[Double, Number]:
-    """log|z|, within ``LOG`` of itself and this number."""
+def _log_length(x: Number, y: Number, accurate: bool = False) -> tuple[Double, Number]:
+    """log|z|, within ``LOG`` of itself, or 2**-76.5 if ``accurate`` (the logarithm has 2**-80, and 2**-77 for the low
+    part of h), and this number."""
     m = x.m
     swap = abs(x) < abs(y)
     greater, lesser = select(swap, y, x), select(swap, x, y)
@@ -52,7 +53,7 @@ def _log_length(x: Number, y: Number) -> tuple[Double, Number]:
     h = add_similar(g, small)
     exact = m.either(base.lo.equals(0.0), g.lo.equals(0.0))
     lost = select(exact, x.like(0.0), x.like(LOST))
-    return scaled(logarithm(h.hi, h.lo, near=near), 0.5), lost
+    return scaled(logarithm(h.hi, h.lo, near=near, accurate=accurate), 0.5), lost
 
 
 def log(x: Number, y: Number) -> Outcome:
@@ -88,20 +89,21 @@ def power(a: Number, b: Number, c: Number, d: Number) -> Outcome:
     """(a + bi)**(c + di) = e**rho (cos theta, sin theta) for a base other than 0, with rho = c log|z| - d arg z and
     theta = d log|z| + c arg z. The argument of a negative number is pi, whatever the sign of b = 0.
 
-    The products in rho and theta are within 2**-67.8 of themselves, which leaves absolute errors of r and t; what the
-    logarithm has lost counts as well. So e**rho is within 2**-70 + 1.001 r of itself for r < 2**-10, and cos theta
-    within 2**-68.4 of itself, t, and what a reduction leaves. theta is exactly 0 where both of its terms are.
+    Products with the logarithm are within 2**-76.4 of themselves, those with the argument within 2**-69.4, which leaves
+    absolute errors r of rho and t of theta; what the logarithm has lost counts as well. So e**rho is within 2**-70 +
+    1.001 r of itself for r < 2**-10, and cos theta within 2**-68.4 of itself, t, and what a reduction leaves. theta is
+    exactly 0 where both of its terms are.
     """
     m = a.m
-    length, lost = _log_length(a, b)
+    length, lost = _log_length(a, b, accurate=True)
     argument = arc.atan2(select(b.equals(0.0), a.like(0.0), b), a)
     terms = multiply_number(length, c), multiply_number(argument, d)
     rho = add(terms[0], -terms[1])
     others = multiply_number(length, d), multiply_number(argument, c)
     theta = add(*others)
-    rho_error = (abs(terms[0].hi) + abs(terms[1].hi)).times_plus(2.0**-67.7, lost * abs(c))
-    theta_size = abs(others[0].hi) + abs(others[1].hi)
-    theta_error = theta_size.times_plus(2.0**-67.7, lost * abs(d))
+    rho_error = abs(terms[0].hi) * 2.0**-76 + abs(terms[1].hi).times_plus(2.0**-69.3, lost * abs(c))
+    theta_error = abs(others[0].hi) * 2.0**-76 + abs(others[1].hi).times_plus(2.0**-69.3, lost * abs(d))
+    still = m.both(others[0].hi.equals(0.0), others[1].hi.equals(0.0))
     inside = m.both(abs(theta.hi) < circular.NEAR, m.both(rho_error < GREATEST_ERROR, theta_error < GREATEST_ERROR))
     inside = m.both(inside, m.both(rho.hi > LEAST_EXPONENT, rho.hi < GREATEST_EXPONENT))
     zero = double(a.like(0.0))
@@ -110,7 +112,7 @@ def power(a: Number, b: Number, c: Number, d: Number) -> Outcome:
     k, r = circular.reduce_near(theta.hi)
     sine, cosine = circular.sine_cosine(theta.hi, (k, add_number(r, theta.lo)))
     # a sum of 0 that is not exact counts as reduced
-    small = m.both(abs(theta.hi) < UNREDUCED, m.either(theta_size.equals(0.0), m.negation(theta.hi.equals(0.0))))
+    small = m.both(abs(theta.hi) < UNREDUCED, m.either(still, m.negation(theta.hi.equals(0.0))))
     turned = theta_error.times_plus(1.01, select(small, a.like(0.0), a.like(2.0**-118)))
     share = rho_error.times_plus(1.01, a.like(2.0**-67.9))
     margins = (radius.hi * abs(part.hi).times_plus(share, turned) for part in (cosine, sine))

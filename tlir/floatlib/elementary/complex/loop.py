@@ -10,6 +10,7 @@ that reduces angles by more digits of pi.
 from __future__ import annotations
 
 from functools import cache, partial
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -99,7 +100,8 @@ def _narrow(fmt: Format, m: Machine, part: Part) -> tuple[Word, Predicate]:
     low = value.like(0.0).with_sign(part.sign).where(zero, value - width)
     high = low.where(zero, value + width)
     below, above = nearest(m, fmt, low), nearest(m, fmt, high)
-    return below, m.equal(below, above)
+    # no number is less than infinity if it is a NaN
+    return below, m.both(m.equal(below, above), width < inf)
 
 
 def _wide(m: Machine, part: Part) -> tuple[Word, Predicate]:

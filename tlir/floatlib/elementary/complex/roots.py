@@ -1,4 +1,4 @@
-"""Kernels of the complex square root, its reciprocal and the sign. u = 2**-53.
+"""Kernels of the complex square root, its reciprocal, the sign and quotients. u = 2**-53.
 
 With h = |z| and w = sqrt((h + |x|) / 2), the parts of sqrt z are w and |y| / 2w, in the other order where x < 0. All
 terms are positive: h is within 2**-99, h + |x| within 2**-98, w within 2**-98 (half of that and 8 u**2), quotients and
@@ -10,11 +10,14 @@ from __future__ import annotations
 from tlir.floatlib.elementary.complex.parts import Outcome, double, length, relative, root, scaled, swapped_sign
 from tlir.floatlib.elementary.double.arithmetic import (
     Double,
+    add,
     add_number,
+    add_similar,
     divide,
     select,
     select_double,
     signed,
+    two_product,
 )
 from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.soft.machine import Word
@@ -53,6 +56,20 @@ def sign(x: Number, y: Number) -> Outcome:
     h = length(double(x), y)
     real, imaginary = (relative(divide(double(part), h), ERROR, part.sign) for part in (x, y))
     return Outcome(real, imaginary)
+
+
+def quotient(a: Number, b: Number, c: Number, d: Number) -> Outcome:
+    """(a + bi) / (c + di) = ((ac + bd) + (bc - ad) i) / (cc + dd) for a divisor other than 0. Products are pairs
+    exactly, so a sum of two is within 3 u**2 of itself, or exactly 0, whatever their signs: ``ERROR``. A zero is -0 if
+    both products of its numerator are."""
+    m = a.m
+    divisor = add_similar(two_product(c, c), two_product(d, d))
+    parts = []
+    for (x, y), (z, w) in (((a, c), (b, d)), ((b, c), (-a, d))):
+        value = divide(add(two_product(x, y), two_product(z, w)), divisor)
+        sign = m.and_(m.xor(x.sign, y.sign), m.xor(z.sign, w.sign))
+        parts.append(relative(value, ERROR, sign))
+    return Outcome(parts[0], parts[1])
 
 
 def _positive(x: Number) -> Word:
