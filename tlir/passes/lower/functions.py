@@ -20,8 +20,6 @@ WITHOUT_KERNEL = frozenset(op.name for op in special.OPERATIONS) - _NARROW_ALONE
 REASON = "no kernel computes it within a proven bound"
 
 _WITH = _FUNCTIONS - WITHOUT_KERNEL
-_WIDE = _WITH - _NARROW_ALONE - {"cbrt", "hypot", "power", "rsqrt"}
-"""Functions with kernels of fixed-point numbers, for formats of 25 to 237 bits of precision."""
 
 
 def has_kernel(op: str, dtype: DType) -> bool:
@@ -29,7 +27,7 @@ def has_kernel(op: str, dtype: DType) -> bool:
     fmt = dtype.float_format
     if op not in _WITH:
         return False
-    return _narrow(fmt) or (op not in _NARROW_ALONE and _double(fmt)) or (op in _WIDE and _wide(fmt))
+    return _narrow(fmt) or (op not in _NARROW_ALONE and (_double(fmt) or _wide(fmt)))
 
 
 def _narrow(fmt: Format) -> bool:
