@@ -111,7 +111,7 @@ def _row_of_f(scale: int, cell: int, small: float) -> _Row:
             half = _scaled_erfc(scale / t - scale) / (2 * t)
             coefficients = [half[k] for k in range(count)]
             # for large x most digits of the two factors' coefficients cancel
-            if all(float(a.rad()) * _above(radius) ** k < small * 2.0**-80 for k, a in enumerate(coefficients)):
+            if all(float(a.rad()) < small * 2.0**-64 for a in coefficients):
                 return _Row(coefficients, inner, _above(radius), tail)
             ctx.prec *= 2
     finally:
@@ -146,7 +146,8 @@ def rows(end: int, point: int) -> Rows:
     scale = scale_of(end)
     # t from K / (K + end) to K / (K + 1/2)
     first, stop = CELLS * scale // (scale + end), 2 * CELLS * scale // (2 * scale + 1) + 1
-    coefficients, error = _rows(scale, first, stop, point, 2 * DIGIT * point + 256)
+    precision = 2 * DIGIT * point + 256
+    coefficients, error = _rows(scale, first, stop, point, precision)
     smallest = [min(_below(row[k:]) for row in coefficients) for k in range(len(coefficients[0]))]
     lifted = [value < MARGIN for value in smallest]
     lift = max(0, ceil(log2(2 * max(MARGIN, *(-value for value in smallest)))))
@@ -156,10 +157,12 @@ def rows(end: int, point: int) -> Rows:
     bits = DIGIT * point + SPARE_BITS + max(0.0, log2(largest))
     sizes = [max(1, min(point, ceil((bits - CELL_BITS * k) / DIGIT))) for k in range(len(lifted))]
 
-    def column(k: int) -> list[arb]:
-        return [row[k] + (1 << lift if lifted[k] else 0) for row in coefficients]
-
-    tables = [Table(partial(column, k)) for k in range(len(lifted))]
+    previous, ctx.prec = ctx.prec, precision
+    try:
+        columns = [[row[k] + (1 << lift if lifted[k] else 0) for row in coefficients] for k in range(len(lifted))]
+    finally:
+        ctx.prec = previous
+    tables = [Table(partial(list, column)) for column in columns]
     return Rows(scale, first, len(coefficients), tables, sizes, lifted, lift, error)
 
 

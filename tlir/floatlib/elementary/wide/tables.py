@@ -26,15 +26,16 @@ def nearest(values: Callable[[], Sequence[arb]], bits: int) -> list[int]:
     ArithmeticError where Arb does not know a value as well as that."""
     previous, ctx.prec = ctx.prec, max(bits, 0) + _SPARE_BITS
     try:
-        return [_nearest(value * arb(2) ** bits) for value in values()]
+        return [_nearest(value, bits) for value in values()]
     finally:
         ctx.prec = previous
 
 
-def _nearest(scaled: arb) -> int:
-    if not scaled.rad() < _RADIUS:
-        raise ArithmeticError(f"{scaled} is not known well enough")
-    significand, exponent = (int(part) for part in scaled.mid().man_exp())
+def _nearest(value: arb, bits: int) -> int:
+    if not value.rad() * arb(2) ** bits < _RADIUS:
+        raise ArithmeticError(f"{value} is not known well enough")
+    significand, exponent = (int(part) for part in value.mid().man_exp())
+    exponent += bits
     return significand << exponent if exponent >= 0 else (significand + (1 << -exponent - 1)) >> -exponent
 
 
