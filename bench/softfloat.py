@@ -1,4 +1,5 @@
-"""Software floating point beside its peers: binary128 arithmetic and casts between small formats.
+"""Software floating point beside its peers: binary128 arithmetic, long formats, and casts between small
+formats.
 
     python bench/softfloat.py [OUTPUT.md]
 
@@ -25,14 +26,16 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from tlir.floatlib import arrays, dispatch, native
-from tlir.floatlib.format import FORMATS
+from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.soft import catalog, choice, llvm, numpy_loop
+from tlir.floatlib.words import from_ints
 
 ROUNDS = 7
 FLOAT128 = FORMATS["float128"]
@@ -54,9 +57,9 @@ Timed = dict[str, Callable[[], Any]]
 SKIPPED: dict[str, str] = {}
 
 
-def medians(functions: Timed, elements: int) -> dict[str, float]:
-    """Nanoseconds per element of each function; in every round each is timed once, over at least a million elements."""
-    calls = max(1, 1_000_000 // elements)
+def medians(functions: Timed, elements: int, enough: int = 1_000_000) -> dict[str, float]:
+    """Nanoseconds per element of each function; in every round each is timed once, over ``enough`` elements or more."""
+    calls = max(1, enough // elements)
     times: dict[str, list[float]] = {name: [] for name in functions}
     for function in functions.values():
         function()
@@ -128,6 +131,33 @@ def arithmetic(folder: Path) -> list[str]:
             shown = [f"{times[name]:.1f}" if name in times else "" for name in ("tlir", "gcc", "mpfr")]
             lines.append(f"| binary128 {operation} | {size} | {' | '.join(shown)} | {ratio} |")
     return [*lines, "", *(notes or ["Every word of every peer equals tlir's."])]
+
+
+def long_formats() -> list[str]:
+    """Formats of hundreds and thousands of bits beside MPFR by way of gmpy2, which takes about 100 ns a call."""
+    try:
+        import gmpy2
+    except ImportError as error:
+        SKIPPED["gmpy2"] = str(error)
+        return []
+    lines = ["| ns per element | tlir | MPFR, gmpy2 | MPFR / tlir |", "|---|---:|---:|---:|"]
+    size, random = 4096, Random(4)
+    for precision in (300, 1000, 2000, 4000):
+        gmpy2.get_context().precision = precision
+        fmt = Format(20, precision - 1)
+        fractions = [[random.getrandbits(precision - 1) for _ in range(size)] for _ in range(3)]
+        words = [from_ints(fmt, [fmt.bias << fmt.fraction_bits | f for f in column]) for column in fractions]
+        numbers = [[gmpy2.mpfr(f) / (1 << fmt.fraction_bits) + 1 for f in column] for column in fractions]
+        for operation, (_, count) in OPERATIONS.items():
+            function = getattr(gmpy2, {"multiply": "mul", "divide": "div"}.get(operation, operation))
+            functions: Timed = {
+                "tlir": partial(getattr(arrays, operation), fmt, *words[:count]),
+                "mpfr": lambda f=function, n=numbers[:count]: list(map(f, *n)),  # type: ignore[misc]
+            }
+            times = medians(functions, size, enough=size)
+            shown = f"{times['tlir']:.0f} | {times['mpfr']:.0f} | {times['mpfr'] / times['tlir']:.2f}"
+            lines.append(f"| {precision} bits, {operation} | {shown} |")
+    return lines
 
 
 def differing(name: str, ours: Any, theirs: Any, size: int) -> list[str]:
@@ -244,7 +274,7 @@ def main() -> None:
     choice.COMPILE_AFTER.update(dict.fromkeys(choice.COMPILE_AFTER, 0))
     with tempfile.TemporaryDirectory() as folder:
         quad = arithmetic(Path(folder))
-    small, own = casts(), ways()
+    long, small, own = long_formats(), casts(), ways()
     report = [
         "# Software floating point beside its peers",
         "",
@@ -257,6 +287,10 @@ def main() -> None:
         "## binary128",
         "",
         *quad,
+        "",
+        "## Long formats",
+        "",
+        *long,
         "",
         "## Casts of 1,000,000 elements",
         "",

@@ -13,14 +13,14 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu import elementary, pairs
+from tlir.backends.cpu import big, elementary, pairs
 from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1
 from tlir.backends.cpu.values import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Item, Lanes, carrier, word_type
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import Flags, Rounding
 from tlir.floatlib.soft import bits, catalog
+from tlir.floatlib.soft.big import is_big
 from tlir.floatlib.soft.catalog import Kernel
-from tlir.floatlib.soft.choice import COMPILED_WIDTH
 from tlir.ir.types import NAMED, DType
 from tlir.passes.lower.functions import function_reason
 from tlir.passes.lower.words import integer_word
@@ -33,8 +33,6 @@ Emit = Callable[..., Item]
 
 def emitter(op: str, operands: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Emit | None:
     """A function of ``Lanes`` and the operands that emits the operation; None where it is not compiled."""
-    if any(dtype.bits > COMPILED_WIDTH for dtype in (*operands, result)):
-        return None
     if any(dtype.is_complex for dtype in (*operands, result)):
         return pairs.emitter(op, result)
     kind = operands[0]
@@ -105,8 +103,19 @@ def narrowed(lanes: Lanes, fmt: Format, real: Any) -> Any:
 
 
 def _soft(kernel: Kernel, result: DType, lanes: Lanes, *items: Item) -> Item:
+    return _software(kernel, result, lanes, *items)[0]
+
+
+def _software(kernel: Kernel, result: DType, lanes: Lanes, *items: Item) -> tuple[Item, Any]:
+    """The kernel's words of these operands, and its flags as words of the machine if it has them."""
+    if lanes.calls_big and is_big(kernel):
+        return big.called(kernel, result, lanes, items)
     machine = lanes.machine(kernel.bits)
-    return lanes.from_uint(result, kernel(machine, *(lanes.uint(item, kernel.bits) for item in items)).word)
+    operands = [
+        lanes.uint(item, kernel.bits).resized(width) for item, width in zip(items, kernel.operands, strict=True)
+    ]
+    found = kernel(machine, *operands)
+    return lanes.from_uint(result, found.word), found.flags
 
 
 _SOFT: dict[str, Callable[[Format], Kernel]] = {
@@ -495,12 +504,12 @@ def _to_integer(source: DType, result: DType, out_of_range: str) -> Emit:
     kernel = catalog.to_integer(fmt, result.bits, result.is_signed, Rounding.TOWARD_ZERO, flags=True)
 
     def emit(lanes: Lanes, x: Item) -> Item:
-        machine = lanes.machine(kernel.bits)
-        found = kernel(machine, lanes.uint(x, kernel.bits))
-        invalid = machine.and_(found.flags, machine.constant(int(Flags.INVALID)))
+        found, flags = _software(kernel, result, lanes, x)
+        machine = lanes.machine(64 if lanes.calls_big and is_big(kernel) else kernel.bits)
+        invalid = machine.and_(flags, machine.constant(int(Flags.INVALID)))
         least = lanes.splat(word_type(result), 1 << (result.bits - 1))
         inside = machine.equal(invalid, machine.constant(0))
-        word = lanes.bits(lanes.from_uint(result, found.word))
+        word = lanes.bits(found)
         return lanes.word(result, lanes.builder.select(inside, word, least))
 
     return emit
@@ -518,11 +527,4 @@ def _from_integer(source: DType, result: DType) -> Emit:
 
         return emit
     width = max(source.bits, 2)
-    kernel = catalog.from_integer(fmt, width, source.is_signed, Rounding.NEAREST_EVEN)
-
-    def soft(lanes: Lanes, x: Item) -> Item:
-        machine = lanes.machine(kernel.bits)
-        number = lanes.uint(x, kernel.bits).resized(width)
-        return lanes.from_uint(result, kernel(machine, number).word)
-
-    return soft
+    return partial(_soft, catalog.from_integer(fmt, width, source.is_signed, Rounding.NEAREST_EVEN), result)

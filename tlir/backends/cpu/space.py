@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tlir.floatlib.format import FORMATS
+from tlir.floatlib.soft.big import FROM_BITS
 from tlir.ir.ops import OPERATIONS
 from tlir.kernel.cutting import reads_outputs, works_in_place
 from tlir.kernel.index import FromValue, Index, Quotient, Remainder, Variable
@@ -138,6 +139,8 @@ def lanes_along(kernel: Kernel, lane: Variable) -> int:
     wait for each other, in ordered loops and in the polynomials of elementary functions."""
     # words of 36 bits are as wide in memory as those of 64
     widths = [1 << (buffer.dtype.bits - 1).bit_length() for buffer in kernel.buffers if not buffer.dtype.is_bool] or [8]
+    if max(widths) >= FROM_BITS:
+        return 1
     lanes = max(8, VECTOR_BYTES * 8 // max(max(widths), 32))
     statements = list(kernel.body.walk())
     waits = any(isinstance(s, Loop) for s in statements) and len(statements) <= 24

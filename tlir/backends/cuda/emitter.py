@@ -38,6 +38,8 @@ FAR_EXPONENT = 20
 
 
 class CudaLanes(Lanes):
+    calls_big = False
+
     def __init__(self, builder: Builder, leave_open: Callable[[], None]) -> None:
         super().__init__(builder, 1, CudaMachine)
         self.settle, self.call_block = self._settle, self._call_block
@@ -124,6 +126,8 @@ class CudaAddresses(Addresses):
 
 class CudaEmitter(Emitter):
     """Emits a kernel's statements as C++, with loops and branches as such."""
+
+    vectors = False
 
     spread: frozenset[Buffer] = frozenset()
     """Local buffers of which one thread's elements lie ``threads`` apart."""
