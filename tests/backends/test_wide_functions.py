@@ -220,3 +220,22 @@ def test_what_double_double_numbers_leave_open_is_decided_by_a_gpu_itself() -> N
     assert total > 60
     # no iteration may be settled
     same_all(bodies, inputs=inputs)
+
+
+def test_what_double_double_numbers_leave_open_is_decided_by_more_digits_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*arguments: object) -> None:
+        raise AssertionError("the specification is asked")
+
+    for op in ("exponential", "erfc", "tan", "power"):
+        builder, found = Builder(np.random.default_rng(0)), undecided(op)
+        type = TensorType((len(found[0]),), NAMED["float64"])
+        body = builder.body([builder.add(op, [builder.input(type) for _ in found], type)])
+        inputs = [Tensor(type, np.array(column)) for column in found]
+        monkeypatch.setattr(settle, "WORTH", 1)
+        monkeypatch.setattr(settle, "_specified", refused)
+        (result,) = Executable(body).run(inputs)
+        rows = zip(*(column.tolist() for column in found), strict=True)
+        assert np.asarray(result.words).tolist() == [elementary(op, FLOAT64, *row)[0] for row in rows], op
+        assert settle._functions[f"{op} float64"] is not None

@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu.lanes import I32, I64
-from tlir.backends.cpu.settle import SYMBOL, symbol
+from tlir.backends.cpu.settle import SYMBOL, UNDECIDED, symbol
 from tlir.backends.cpu.values import Item, Lanes, word_type
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.elementary.narrow import arrays as elementary_fast
@@ -23,8 +23,6 @@ from tlir.floatlib.soft.blocks import LANES
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.ir.types import DType
 from tlir.kernel import ir as ir_kernel
-
-UNDECIDED = 0x80
 
 _BYTE = ir.IntType(8)
 

@@ -1,7 +1,9 @@
 """The functions of this process that kernels call: the one for elements whose rounding their bound does not decide, and
 those of kernels of thousands of operations.
 
-Object code refers to them by their symbols, and names the function and the format that it wants by text.
+Object code refers to them by their symbols, and names the function and the format that it wants by text. An element
+that is not decided is evaluated with more digits (``tlir.floatlib.elementary.wide``) where that has been compiled, or
+is worth it, and by the specification otherwise.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
 from threading import Thread, get_ident
+from typing import Any
 
 import llvmlite.binding as binding
 import numpy as np
+from numpy.typing import NDArray
 
 from tlir.floatlib.format import Format, from_text
 from tlir.floatlib.soft import blocks
@@ -21,6 +25,9 @@ from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.words import Words, from_ints, limbs, to_ints, word_dtype
 
 SYMBOL = "tlir_elementary"
+
+UNDECIDED = 0x80
+"""The mark of a kernel's word that is not certain."""
 
 PARTS = (".real", ".imag")
 """What the name of a complex function ends in that stands for one part of its result. Its operands are the parts of the
@@ -49,9 +56,59 @@ def _evaluate(name: str, lanes: int, operands: int, mask: int, memory: int) -> N
     words = np.ctypeslib.as_array((ctypes.c_uint64 * (lanes * count * (operands + 1))).from_address(memory))
     table = words.reshape(operands + 1, count, lanes)
     chosen = [lane for lane in range(lanes) if mask >> lane & 1]
+    function = None if fmt.precision < LEAST_PRECISION or op.endswith(PARTS) else _function(name)
+    if function is not None:
+        chosen = _with_more_digits(function, table, chosen)
+    if not chosen:
+        return
     parts = [table[k][:, chosen].astype(word_dtype(fmt)) for k in range(operands)]
     results = _specified(op, fmt, [part[0] if count == 1 else np.ascontiguousarray(part.T) for part in parts])
     table[operands][:, chosen] = results if count == 1 else results.T
+
+
+LEAST_PRECISION = 25
+"""Bits of the narrowest formats that there are kernels of more digits for."""
+
+WORTH = 256
+"""Elements of a function that have been settled when it is compiled: the specification takes 50 to 500 microseconds for
+one, compilation 0.2 seconds."""
+
+_met: dict[str, int] = {}
+"""How many elements of a function have been settled while it was not compiled."""
+_functions: dict[str, Any] = {}
+"""Functions of ``blocks``, or None, by name."""
+
+
+def _function(name: str) -> Any | None:
+    """The function of more digits, where it is compiled already or worth it."""
+    if name not in _functions:
+        known = _met[name] = _met.get(name, 0) + 1
+        if known < WORTH and not (known == 1 and blocks.is_at_hand(name)):
+            return None
+        from tlir.floatlib.elementary.wide.loop import applies
+
+        op, text = name.split(" ", 1)
+        prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        _functions[name] = prototype(_block(name)) if applies(op, from_text(text)) else None
+    return _functions[name]
+
+
+def _with_more_digits(function: Any, table: NDArray[np.uint64], chosen: list[int]) -> list[int]:
+    """Words of these lanes; which of them are not certain even so."""
+    operands, count, _ = table.shape
+    size = operands * count
+    place = np.zeros((size + 2) * blocks.LANES, np.uint64)
+    # the function wants whole vectors where they are aligned
+    start = -(place.ctypes.data // 8) % blocks.LANES
+    memory = place[start : start + (size + 1) * blocks.LANES].reshape(size + 1, blocks.LANES)
+    left = []
+    for first in range(0, len(chosen), blocks.LANES):
+        some = chosen[first : first + blocks.LANES]
+        memory[: size - count, : len(some)] = table[:-1].reshape(size - count, -1)[:, some]
+        function(memory.ctypes.data)
+        table[-1][:, some] = memory[size - count : size, : len(some)]
+        left += [lane for lane, mark in zip(some, memory[size].tolist(), strict=False) if mark & UNDECIDED]
+    return left
 
 
 def _specified(op: str, fmt: Format, operands: list[Words]) -> Words:
@@ -91,6 +148,11 @@ def symbol(key: str) -> str:
 @lru_cache(maxsize=1024)
 def provide_block(key: str) -> None:
     """Makes the function of a kernel with this key known to the linker; it is compiled where it is not kept."""
+    binding.add_symbol(symbol(key), _block(key))
+
+
+def _block(key: str) -> int:
+    """The address of the function of a kernel with this key."""
 
     def make() -> Kernel:
         from tlir.floatlib.elementary.wide.loop import loop
@@ -98,7 +160,7 @@ def provide_block(key: str) -> None:
         op, text = key.split(" ", 1)
         return loop(op, from_text(text))
 
-    binding.add_symbol(symbol(key), blocks.functions(key, make)["block"])
+    return blocks.functions(key, make)["block"]
 
 
 @lru_cache(maxsize=1)
