@@ -23,6 +23,7 @@ from tlir.floatlib.elementary.double.arithmetic import from_bits, normalized
 from tlir.floatlib.elementary.double.loop import LARGEST, SMALLEST
 from tlir.floatlib.elementary.narrow.kernels import MAX_PRECISION
 from tlir.floatlib.elementary.narrow.loop import decode, nearest
+from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.native import ensure_float_environment
 from tlir.floatlib.rounding import round_exact
@@ -80,17 +81,30 @@ def parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...], far: bool
     outcome = evaluate(function, wide, far, *safe)
     if outcome.certain is not None:
         held = m.both(held, outcome.certain)
-    cases = function.cases(*operands)
+    cases = [
+        (_not_a_number(m, name, operands), fmt.invalid_word, fmt.invalid_word),
+        *(
+            (condition, *(round_exact(fmt, 0, value, 0)[0] for value in values))
+            for condition, *values in function.cases(*operands)
+        ),
+    ]
     results, undecided = [], []
     for index, part in enumerate((outcome.real, outcome.imaginary)):
         word, decided = (_wide if wide else partial(_narrow, fmt))(m, part)
         decided = m.both(decided, held)
-        for condition, *values in cases:
-            exact = m.constant(round_exact(fmt, 0, values[index], 0)[0])
-            word, decided = m.select(condition, exact, word), m.either(decided, condition)
+        for condition, *exact in cases:
+            word, decided = m.select(condition, m.constant(exact[index]), word), m.either(decided, condition)
         results.append(word)
         undecided.append(m.negation(decided))
     return Parts((results[0], results[1]), (undecided[0], undecided[1]))
+
+
+def _not_a_number(m: Machine, name: str, operands: list[Number]) -> Predicate:
+    """Where both parts of the result are NaN: if all parts of one operand are, or any of two."""
+    first, *others = (m.negation(x.equals(x)) for x in operands)
+    for other in others:
+        first = (m.either if name in BINARY else m.both)(first, other)
+    return first
 
 
 def _narrow(fmt: Format, m: Machine, part: Part) -> tuple[Word, Predicate]:
