@@ -9,6 +9,7 @@ import pytest
 from flint import arb, ctx
 from floatlib_wide import undecided, worst_error
 
+from tlir.floatlib.elementary.wide.circular import guarded
 from tlir.floatlib.elementary.wide.error import end
 from tlir.floatlib.elementary.wide.error_rows import CELLS, NEAR_ROWS, Rows, rows
 from tlir.floatlib.elementary.wide.fixed import DIGIT
@@ -28,9 +29,12 @@ FORMATS = {
 }
 
 
+def work(fmt: Format) -> Work:
+    return guarded(Work(NumpyMachine(64), fmt, working_digits(fmt.precision)))
+
+
 def table(fmt: Format) -> Rows:
-    work = Work(NumpyMachine(64), fmt, working_digits(fmt.precision))
-    return rows(end(work), work.point)
+    return rows(end(work(fmt)), work(fmt).point)
 
 
 def number(fmt: Format, x: float) -> int:
@@ -81,7 +85,7 @@ def test_operands_of_all_sizes(name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", ["erf", "erfc"])
 def test_values_are_within_their_bound(name: str, kind: str) -> None:
     fmt, rng = FORMATS[kind], random.Random(kind)
-    last = end(Work(NumpyMachine(64), fmt, working_digits(fmt.precision)))
+    last = end(work(fmt))
     words = [word for word in ordinary(fmt, rng, 40) if fmt.magnitude(word) < fmt.encode(0, last, 0)]
     worst = worst_error(name, fmt, [(word,) for word in words])
     assert worst <= 1
@@ -93,7 +97,7 @@ def test_polynomials_are_within_their_bound(kind: str) -> None:
     """Of half of erf(sqrt z)/sqrt z, and of e**(x*x) erfc(x)/t, at both ends of each row and inside."""
     fmt = FORMATS[kind]
     found = table(fmt)
-    previous, ctx.prec = ctx.prec, DIGIT * working_digits(fmt.precision) + 64
+    previous, ctx.prec = ctx.prec, DIGIT * work(fmt).point + 64
     try:
         columns = [entry.values() for entry in found.tables]
         ctx.prec = 12 * ctx.prec
@@ -112,6 +116,6 @@ def test_polynomials_are_within_their_bound(kind: str) -> None:
                     x = found.scale / t - found.scale
                     exact = (x * x).exp() * x.erfc() / t
                 error = abs(value - exact / 2)
-                assert error < found.error + 2.0 ** -(DIGIT * working_digits(fmt.precision) + 20), (row, place)
+                assert error < found.error + 2.0 ** -(DIGIT * work(fmt).point + 20), (row, place)
     finally:
         ctx.prec = previous

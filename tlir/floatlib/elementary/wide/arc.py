@@ -17,7 +17,7 @@ from itertools import product
 from flint import arb
 
 from tlir.floatlib.elementary.scalar import elementary
-from tlir.floatlib.elementary.wide.circular import below_one, from_one, shifted
+from tlir.floatlib.elementary.wide.circular import below_one, from_one, guarded, shifted
 from tlir.floatlib.elementary.wide.fixed import DIGIT, Fixed, choose, unit
 from tlir.floatlib.elementary.wide.function import INVALID, Case, Function
 from tlir.floatlib.elementary.wide.quotient import reciprocal, square_root
@@ -152,11 +152,13 @@ def _one(w: Work) -> Length:
 
 def atan(w: Work, x: Operand) -> Value:
     """The angle of (1, |x|)."""
+    w = guarded(w)
     return _with_sign(_angle(w, _magnitude(w, x), _one(w)), x.sign)
 
 
 def atan2(w: Work, y: Operand, x: Operand) -> Value:
     """The angle of (x, |y|)."""
+    w = guarded(w)
     return _with_sign(_angle(w, _magnitude(w, y), _magnitude(w, x), x.sign), y.sign)
 
 
@@ -201,12 +203,14 @@ def _legs(w: Work, x: Operand) -> tuple[Length, Length]:
 
 def asin(w: Work, x: Operand) -> Value:
     """The angle of (sqrt(1 - x*x), |x|)."""
+    w = guarded(w)
     magnitude, leg = _legs(w, x)
     return _with_sign(_angle(w, magnitude, leg), x.sign)
 
 
 def acos(w: Work, x: Operand) -> Value:
     """The angle of (x, sqrt(1 - x*x))."""
+    w = guarded(w)
     magnitude, leg = _legs(w, x)
     return _angle(w, leg, magnitude, x.sign)
 

@@ -13,7 +13,7 @@ there the significand of r is multiplied by sin r / r, so that nothing is lost h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from math import factorial
@@ -30,6 +30,8 @@ from tlir.floatlib.soft.machine import Predicate, Word
 
 STEPS = 256
 """Steps of pi/512 in a quadrant."""
+GUARD = 5
+"""Bits more than other functions work with, because errors grow here and results have leading zeros."""
 NEAR = -10
 """Below 2**NEAR, which is less than half a step, nothing is reduced."""
 REST = 2.0**-8.34
@@ -133,6 +135,11 @@ def _quarter_pi() -> arb:
     return arb.pi() / 4
 
 
+def guarded(w: Work) -> Work:
+    """The working precision with ``GUARD`` bits more; often there are as many in its last digit anyway."""
+    return replace(w, point=w.digits(GUARD))
+
+
 def below_one(x: Fixed) -> Fixed:
     """The same number where it is known to be below 1: without its digits of the integer."""
     return Fixed(x.m, x.digits[: x.point], x.point, 1.0, x.error)
@@ -203,6 +210,7 @@ def _parts(w: Work, x: Operand, turn: int) -> Parts:
 
 def _circular(w: Work, x: Operand, turn: int) -> Value:
     """The sine of |x| plus ``turn`` quadrants: half of it is U/2 in even ones, V/2 in odd ones."""
+    w = guarded(w)
     m, point = w.m, w.point
     parts = _parts(w, x, turn)
     angle, odd = parts.angle, parts.odd
@@ -234,6 +242,7 @@ def cosine(w: Work, x: Operand) -> Value:
 
 def tan(w: Work, x: Operand) -> Value:
     """U / V in even quadrants and V / U, of the other sign, in odd ones."""
+    w = guarded(w)
     m, point = w.m, w.point
     parts = _parts(w, x, 0)
     angle, odd, start = parts.angle, parts.odd, parts.start

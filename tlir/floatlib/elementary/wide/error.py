@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
-from tlir.floatlib.elementary.wide.circular import below_one, shifted
+from tlir.floatlib.elementary.wide.circular import below_one, guarded, shifted
 from tlir.floatlib.elementary.wide.error_rows import CELL_BITS, NEAR_ROWS, rows
 from tlir.floatlib.elementary.wide.exponential import reduce, scaled_power
 from tlir.floatlib.elementary.wide.fixed import DIGIT, MASK, Fixed, choose, unit
@@ -112,6 +112,7 @@ def _polynomial(w: Work, near: Predicate, z: Fixed, t: Fixed) -> Fixed:
 
 def erf(w: Work, x: Operand) -> Value:
     """1 - erfc |x| from 1/2 on, with the sign of x."""
+    w = guarded(w)
     part = _part(w, x)
     far = below_one(_almost_one(w).minus(_fixed(part, 3)))
     exponent = w.m.select(part.near, part.exponent, w.m.constant(0))
@@ -132,6 +133,7 @@ def _fixed(part: Part, up: int) -> Fixed:
 
 def erfc(w: Work, x: Operand) -> Value:
     """A quarter of 1 - erf x for |x| < 1/2, and of 2 - erfc |x| for x <= -1/2."""
+    w = guarded(w)
     m, point = w.m, w.point
     part = _part(w, x)
     base = choose(part.near, constant(m, Fraction(1, 4), point), constant(m, Fraction(1, 2), point))
