@@ -16,8 +16,9 @@ from llvmlite import ir
 
 from tlir.floatlib.soft import digits
 from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.division import QUOTIENT_DIGIT, ROOT_DIGIT, ROOT_START, ROOT_START_SHRINK
 from tlir.floatlib.soft.llvm import LlvmMachine
-from tlir.floatlib.soft.machine import Predicate, Word
+from tlir.floatlib.soft.machine import Predicate, Real, Word
 from tlir.floatlib.soft.numpy_loop import count_limbs
 from tlir.floatlib.soft.uint import Uint
 from tlir.floatlib.words import integer_dtype
@@ -25,7 +26,7 @@ from tlir.floatlib.words import integer_dtype
 FROM_BITS = 257
 """Bits of an operand or a result from which a kernel is compiled in this way."""
 
-_I1, _I64, _BYTE = ir.IntType(1), ir.IntType(64), ir.IntType(8)
+_I64, _BYTE = ir.IntType(64), ir.IntType(8)
 
 
 def is_big(kernel: Kernel) -> bool:
@@ -92,13 +93,10 @@ class BigUint(Uint):
         return self._joined(self.m.builder.sub, other, max(self.bits, other.bits))
 
     def times(self, other: Uint, bits: int | None = None) -> BigUint:
-        m, whole = self.m, self.bits + other.bits
+        assert isinstance(other, BigUint)
+        whole = self.bits + other.bits
         count = count_limbs(whole if bits is None else min(bits, whole))
-        places, sizes = zip(*(_stored(m, factor) for factor in (self, other)), strict=True)
-        out = _room(m, count)
-        arguments = [word for pair in zip(places, sizes, strict=True) for word in pair]
-        m.builder.call(digits.product(m.builder.module), [out, ir.Constant(_I64, count), *arguments])
-        return _loaded(m, out, count).at_most(min(whole, 64 * count))
+        return self.m.product(self, other, count).at_most(min(whole, 64 * count))
 
     # ---- shifts -----------------------------------------------------------------------------------------------------
 
@@ -141,8 +139,7 @@ class BigUint(Uint):
     # ---- questions --------------------------------------------------------------------------------------------------
 
     def leading_zeros(self) -> Word:
-        zeros = self.m.builder.ctlz(self.value, ir.Constant(_I1, 0))
-        return _resized(self.m, zeros, 64)
+        return _resized(self.m, self.m.leading_zeros(self.value), 64)
 
     def is_zero(self) -> Predicate:
         return self.m.builder.icmp_unsigned("==", self.value, ir.Constant(self.value.type, 0))
@@ -176,20 +173,17 @@ class BigUint(Uint):
     def quotient(self, divisor: Uint, fraction_bits: int) -> tuple[BigUint, Predicate]:
         """As ``division.divide``, to whole digits, and then cut off."""
         m = self.m
-        count, steps = count_limbs(divisor.bits + 1), -(-fraction_bits // digits.QUOTIENT_DIGIT)
+        count, steps = count_limbs(divisor.bits + 1), -(-fraction_bits // QUOTIENT_DIGIT)
         # the divisor's highest bit is the last but one of its limbs
         up = 64 * count - 1 - divisor.bits
-        rest, _ = _stored(m, self.resized(64 * count).left(up, 64 * count))
-        by, size = _stored(m, divisor.resized(64 * count).left(up, 64 * count))
-        found, out = _room(m, steps), _room(m, count_limbs(steps * digits.QUOTIENT_DIGIT + 1) + 1)
-        number = ir.Constant(_I64, steps)
-        m.builder.call(digits.quotient(m.builder.module), [found, number, rest, by, size])
-        m.builder.call(digits.assembled(m.builder.module), [out, found, number])
-        whole = steps * digits.QUOTIENT_DIGIT
-        result = _loaded(m, out, count_limbs(whole + 1)).at_most(whole + 1)
-        left, unit = _loaded(m, rest, count), _loaded(m, by, count)
+        rest, unit = (number.resized(64 * count).left(up, 64 * count) for number in (self, divisor))
+        assert isinstance(rest, BigUint)
+        assert isinstance(unit, BigUint)
+        whole = steps * QUOTIENT_DIGIT
+        found, left = m.digits_of_quotient(rest, unit, steps)
         short, exact = m.negation(left.less(unit)), m.either(left.is_zero(), left.equals(unit))
-        return result.plus_bit(short, whole + 1)._cut(whole - fraction_bits, m.negation(exact))
+        result = found.at_most(whole + 1).plus_bit(short, whole + 1)
+        return result._cut(whole - fraction_bits, m.negation(exact))
 
     def square_root(self) -> tuple[BigUint, Predicate]:
         """As ``division.square_root``, to whole digits, and then cut off. N is the number, made 2 S bits long.
@@ -197,43 +191,27 @@ class BigUint(Uint):
         After ``known`` bits of the root, A = s * 2**(S - known) is what is known of it and T = (N - A * A) * 2**known,
         less than 2**(2 S + 2). The next digit d makes T * 2**k - (2 A + d * 2**e) * d * 2**S of it, e = S - known - k.
         T is kept shifted by a few bits more, so that 2**S is the lowest bit of a limb."""
-        m, size, start = self.m, self.bits // 2, digits.ROOT_START
-        steps = max(0, -(-(size - start) // digits.ROOT_DIGIT))
-        long = start + steps * digits.ROOT_DIGIT
+        m, size, start = self.m, self.bits // 2, ROOT_START
+        steps = max(0, -(-(size - start) // ROOT_DIGIT))
+        long = start + steps * ROOT_DIGIT
         pad = -long % 64
         number = self.resized(2 * long).left(2 * (long - size), 2 * long).at_most(2 * long)
         top = number.right(2 * (long - start))
         leading = m.real_of(top.right(2 * start - 62).limbs[0])
-        factor = m.real_constant(digits.ROOT_START_SHRINK * 2.0 ** (start - 31))
+        factor = m.real_constant(ROOT_START_SHRINK * 2.0 ** (start - 31))
         first = BigUint.of_word(m, m.truncate(m.real_multiply(m.real_sqrt(leading), factor)), start)
-        rest = top.minus(first.resized(2 * start)._squared())
+        rest = top.minus(first.times(first))
         limbs, high = count_limbs(2 * long + 2 + pad), (long + pad) // 64
         wide = rest.resized(64 * limbs).left(2 * long - start + pad, 64 * limbs)
-        below = number.resized(64 * limbs).low(2 * (long - start)).resized(64 * limbs).left(start + pad, 64 * limbs)
-        remainder, _ = _stored(m, wide.merged(below))
-        doubled, count = _stored(m, first.resized(64 * (limbs - high)).left(long - start + 1, 64 * (limbs - high)))
-        m.builder.call(
-            digits.root(m.builder.module),
-            [
-                doubled,
-                count,
-                remainder,
-                ir.Constant(_I64, high),
-                ir.Constant(_I64, long),
-                ir.Constant(_I64, 2 * long + 2 + pad - 62),
-                m.real_of(first.limbs[0]),
-                ir.Constant(_I64, steps),
-            ],
-        )
-        twice = _loaded(m, doubled, limbs - high)
-        left = _loaded(m, remainder, limbs).right(long + pad)
+        below = number.low(2 * (long - start)).resized(64 * limbs).left(start + pad, 64 * limbs)
+        doubled = first.resized(64 * (limbs - high)).left(long - start + 1, 64 * (limbs - high))
+        inverse = m.real_of(first.limbs[0])
+        twice, left = m.digits_of_root(doubled, wide.merged(below), inverse, long, pad, steps)
+        left = left.right(long + pad)
         raised = twice.less(left)
         exact = m.either(left.is_zero(), left.equals(twice.plus(BigUint.of_constant(m, 1, 1))))
         root = twice.right(1).resized(long).plus_bit(raised, long)
         return root._cut(long - size, m.negation(exact))
-
-    def _squared(self) -> BigUint:
-        return BigUint(self.m, self.m.builder.mul(self.value, self.value), self.bits)
 
     def _cut(self, count: int, more: Predicate) -> tuple[BigUint, Predicate]:
         """Without the lowest bits, and whether they or more were not 0."""
@@ -260,6 +238,50 @@ class BigMachine(LlvmMachine):
     def __init__(self, builder: ir.IRBuilder) -> None:
         super().__init__(builder, 64)
 
+    def product(self, x: BigUint, y: BigUint, count: int) -> BigUint:
+        """The lowest limbs of a product."""
+        out = self._room(count)
+        factors = [argument for factor in (x, y) for argument in self._stored(factor)]
+        self.builder.call(digits.product(self.builder.module), [out, ir.Constant(_I64, count), *factors])
+        return self._loaded(out, count)
+
+    def digits_of_quotient(self, rest: BigUint, divisor: BigUint, steps: int) -> tuple[BigUint, BigUint]:
+        """The quotient that so many digits make, and what is left of the rest (``digits.quotient``)."""
+        count, number = count_limbs(rest.bits), ir.Constant(_I64, steps)
+        size = count_limbs(steps * QUOTIENT_DIGIT + 1)
+        found, out = self._room(steps), self._room(size + 1)
+        (left, _), by = self._stored(rest), self._stored(divisor)
+        self.builder.call(digits.quotient(self.builder.module), [found, number, left, *by])
+        self.builder.call(digits.assembled(self.builder.module), [out, found, number])
+        return self._loaded(out, size), self._loaded(left, count)
+
+    def digits_of_root(
+        self, doubled: BigUint, rest: BigUint, first: Real, long: int, pad: int, steps: int
+    ) -> tuple[BigUint, BigUint]:
+        """Twice the root that so many digits make, and what is left of the rest (``digits.root``)."""
+        places = [self._stored(number) for number in (doubled, rest)]
+        (twice, count), (left, whole) = places
+        words = [ir.Constant(_I64, word) for word in ((long + pad) // 64, long, 2 * long + 2 + pad - 62)]
+        arguments = [twice, count, left, *words, first, ir.Constant(_I64, steps)]
+        self.builder.call(digits.root(self.builder.module), arguments)
+        return self._loaded(twice, count.constant), self._loaded(left, whole.constant)
+
+    def _room(self, limbs: int) -> Any:
+        """Memory of the function for so many limbs."""
+        return self.builder.alloca(_I64, ir.Constant(_I64, limbs))
+
+    def _stored(self, number: BigUint) -> tuple[Any, Any]:
+        """A number's limbs in memory of their own: where, and how many."""
+        count = count_limbs(max(number.bits, 1))
+        room, value = self._room(count), number.resized(64 * count).value
+        self.builder.store(value, self.builder.bitcast(room, value.type.as_pointer()), align=8)
+        return room, ir.Constant(_I64, count)
+
+    def _loaded(self, place: Any, count: int) -> BigUint:
+        kind = ir.IntType(64 * count)
+        value = self.builder.load(self.builder.bitcast(place, kind.as_pointer()), align=8)
+        return BigUint(self, value, 64 * count)
+
 
 def _type(bits: int) -> Any:
     return ir.IntType(max(bits, 1))
@@ -270,26 +292,6 @@ def _resized(m: LlvmMachine, value: Any, bits: int) -> Any:
     if value.type == kind:
         return value
     return (m.builder.zext if kind.width > value.type.width else m.builder.trunc)(value, kind)
-
-
-def _room(m: LlvmMachine, limbs: int) -> Any:
-    """Memory of the function for so many limbs."""
-    return m.builder.alloca(_I64, ir.Constant(_I64, limbs))
-
-
-def _stored(m: LlvmMachine, number: Uint) -> tuple[Any, Any]:
-    """A number's limbs in memory of their own: where, and how many."""
-    assert isinstance(number, BigUint)
-    count = count_limbs(max(number.bits, 1))
-    room = _room(m, count)
-    value = _resized(m, number.value, 64 * count)
-    m.builder.store(value, m.builder.bitcast(room, value.type.as_pointer()), align=8)
-    return room, ir.Constant(_I64, count)
-
-
-def _loaded(m: Any, place: Any, count: int) -> BigUint:
-    kind = ir.IntType(64 * count)
-    return BigUint(m, m.builder.load(m.builder.bitcast(place, kind.as_pointer()), align=8), 64 * count)
 
 
 # Kernels as functions

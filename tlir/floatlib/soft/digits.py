@@ -12,16 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.floatlib.soft.division import (
-    QUOTIENT_DIGIT,
-    QUOTIENT_SHRINK,
-    ROOT_DIGIT,
-    ROOT_SHRINK,
-    ROOT_START,
-    ROOT_START_SHRINK,
-)
-
-__all__ = ["QUOTIENT_DIGIT", "ROOT_DIGIT", "ROOT_START", "ROOT_START_SHRINK"]
+from tlir.floatlib.soft.division import QUOTIENT_DIGIT, QUOTIENT_SHRINK, ROOT_DIGIT, ROOT_SHRINK, ROOT_START
 
 _I64, _I128, _DOUBLE = ir.IntType(64), ir.IntType(128), ir.DoubleType()
 _LIMBS = _I64.as_pointer()
