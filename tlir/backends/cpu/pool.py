@@ -32,9 +32,9 @@ GENERATION, NEXT, FINISHED, SLEEPS, ACTIVE, PARTS, MINE, LINES = 0, 8, 16, 17, 2
 """Places in ``control``, in words of 8 bytes; ``PARTS`` is followed by the addresses of the table, the entry and the
 buffers, ``MINE`` is the address of the launching thread's scratch memory."""
 CLOSED = 1 << 40
-SPINS = 3000
-"""Turns of looking for the next launch, each of some 15 to 40 nanoseconds; a thread that waits takes 50 microseconds to
-wake up."""
+LOOKING = 2e-4
+"""Seconds for which a thread looks for the next launch, or for the end of one, before it waits for its lock: it takes
+50 microseconds to wake up again, and the others of a launch may be at parts of 100 microseconds."""
 LOOKS = 1000
 INTERRUPTION = 0.05
 """Seconds after which a thread that waits looks whether it is interrupted, where nothing else tells it."""
@@ -286,6 +286,19 @@ def _functions() -> dict[str, Any]:
     return {name: ctypes.CFUNCTYPE(*kind)(found[name]) for name, kind in kinds.items()}
 
 
+@lru_cache(maxsize=1)
+def _turn() -> float:
+    """Seconds of one turn of looking, which are 10 to 50 nanoseconds: the pause of processors differs that much."""
+    control: NDArray[np.int64] = np.zeros(LINES, np.int64)
+    control[PARTS], looks, address = 1, _functions()["done"], objects.address(control)
+    measured = []
+    for _ in range(5):
+        start = time.perf_counter()
+        looks(address, LOOKS)
+        measured.append(time.perf_counter() - start)
+    return min(measured) / LOOKS
+
+
 class Memory:
     """Memory that grows when more is asked for and is not given back: fresh pages cost more than many kernels."""
 
@@ -313,10 +326,10 @@ class Memory:
 
 
 class Pool:
-    """``count`` threads, each of which looks ``spins`` times for the next launch before it waits. RuntimeError where
-    the system has no more threads."""
+    """``count`` threads, which look for ``seconds`` for the next launch before they wait, as does the launching one for
+    the end of its launch. RuntimeError where the system has no more threads."""
 
-    def __init__(self, count: int, spins: int) -> None:
+    def __init__(self, count: int, seconds: float) -> None:
         self.lock = threading.Lock()
         """Held by whoever launches."""
         self.shared = Memory()
@@ -329,7 +342,7 @@ class Pool:
         self._words = self._control[skipped:]
         self._words[NEXT] = CLOSED
         self._address = start + 8 * skipped
-        self._spins = spins
+        self._looks = int(seconds / _turn())
         self._memories = [Memory() for _ in range(count)]
         self._locks = [threading.Lock() for _ in range(count)]
         self._done = threading.Lock()
@@ -347,7 +360,7 @@ class Pool:
             self._locks[number].acquire()
             if self.is_closed:
                 return
-            while self._functions["serve"](self._address, line, self._spins):
+            while self._functions["serve"](self._address, line, self._looks):
                 self._done.release()
 
     def launch(
@@ -374,7 +387,8 @@ class Pool:
             if mine is not None:
                 while not functions["take"](address, address + 8 * MINE, at_once):
                     pass
-            if not functions["done"](address, 0 if mine is None else LOOKS) and functions["sleep"](address):
+            looks = 0 if mine is None else self._looks
+            if not functions["done"](address, looks) and functions["sleep"](address):
                 while not self._done.acquire(timeout=INTERRUPTION):
                     pass
         except BaseException:

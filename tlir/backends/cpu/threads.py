@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from tlir.backends.cpu.pool import SPINS, Memory, Pool
+from tlir.backends.cpu.pool import LOOKING, Memory, Pool
 from tlir.backends.cpu.settle import passed_on
 from tlir.errors import UnsupportedError, UsageError
 
@@ -136,7 +136,7 @@ def _new_pool(helpers: int) -> Pool:
         if helpers not in _pools:
             try:
                 # more threads than processors would take them from each other while they look for work
-                _pools[helpers] = Pool(helpers, SPINS if helpers < processors() else 0)
+                _pools[helpers] = Pool(helpers, LOOKING if helpers < processors() else 0)
             except RuntimeError as error:
                 hint = f"set {THREADS_VARIABLE} to fewer"
                 reason = f"{helpers + 1} threads cannot be had here: {error}"
