@@ -102,6 +102,19 @@ def undecided(name: str, fmt: Format, rows: list[tuple[int, ...]]) -> list[tuple
     return left
 
 
+def assert_compiled_alike(name: str, fmt: Format, rows: list[tuple[int, ...]]) -> None:
+    """The compiled loop gives the words and marks that NumPy's gives, with flags and without."""
+    from tlir.floatlib.soft import llvm
+
+    columns = tuple(from_ints(fmt, list(column)) for column in zip(*rows, strict=True))
+    for flags in (False, True):
+        kernel = loop(name, fmt, flags)
+        words, marks = numpy_loop.run(kernel, columns)
+        compiled, compiled_marks = llvm.run(kernel, columns)
+        assert np.array_equal(words, compiled)
+        assert np.array_equal(marks, compiled_marks)
+
+
 def evaluated(name: str, fmt: Format, rows: list[tuple[int, ...]]) -> Value:
     """What the kernel gives for the rows of words, before it is rounded."""
     work = Work(NumpyMachine(64), fmt, working_digits(fmt.precision))

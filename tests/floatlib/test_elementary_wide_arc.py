@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from importlib.util import find_spec
 
 import pytest
-from floatlib_wide import undecided, worst_error
+from floatlib_wide import assert_compiled_alike, undecided, worst_error
 
 from tlir.floatlib.elementary.wide.arc import STEPS
 from tlir.floatlib.format import Format
@@ -113,3 +114,15 @@ def test_values_are_within_their_bound(name: str, kind: str) -> None:
     worst = worst_error(name, fmt, rows)
     assert worst <= 1
     assert worst > 1e-4
+
+
+@pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite")
+@pytest.mark.parametrize("kind", ["binary128", "30 bits"])
+def test_compiled_loops_give_the_same(kind: str) -> None:
+    fmt, rng = FORMATS[kind], random.Random(kind)
+    assert fmt.inf is not None
+    rows = pairs(fmt, rng, 60)
+    rows += [(y, x) for y in (0, fmt.inf, fmt.inf + 1, fmt.sign_mask) for x in (0, fmt.inf, 1, fmt.sign_mask)]
+    assert_compiled_alike("atan2", fmt, rows)
+    rows = [*inside_unit(fmt, rng, 100), (0,), (fmt.inf,), (fmt.inf + 1,), (fmt.max_finite,)]
+    assert_compiled_alike("acos", fmt, rows)

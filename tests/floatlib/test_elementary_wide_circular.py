@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from functools import cache
+from importlib.util import find_spec
 
 import pytest
 from flint import arb, ctx
-from floatlib_wide import undecided, worst_error
+from floatlib_wide import assert_compiled_alike, undecided, worst_error
 
 from tlir.floatlib.elementary.wide.circular import STEPS
 from tlir.floatlib.elementary.wide.loop import applies
@@ -160,3 +161,19 @@ def test_no_angle_of_binary128_is_nearer() -> None:
 def test_far_more_exponent_bits_have_no_kernel() -> None:
     """The table of 2/pi has a bit for each exponent."""
     assert not applies("sine", Format(21, 112))
+
+
+@pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite")
+@pytest.mark.parametrize("kind", ["binary128", "30 bits"])
+def test_compiled_loops_give_the_same(kind: str) -> None:
+    fmt, rng = FORMATS[kind], random.Random(kind)
+    words = _random_words(fmt, rng, -14, 20, 300) + _random_words(fmt, rng, fmt.emin, fmt.emax, 300)
+    words += [hardest(fmt, rng.randrange(fmt.emax)) for _ in range(20)] + [0, fmt.sign_mask, *specials(fmt)]
+    for name in ("sine", "tan"):
+        assert_compiled_alike(name, fmt, [(word,) for word in words])
+
+
+def specials(fmt: Format) -> list[int]:
+    """Infinities and NaN."""
+    assert fmt.inf is not None
+    return [fmt.inf, fmt.inf | fmt.sign_mask, fmt.inf + 1, fmt.inf | 1 << (fmt.fraction_bits - 1)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from importlib.util import find_spec
 from math import log, sqrt
 
 import pytest
 from flint import arb, ctx
-from floatlib_wide import undecided, worst_error
+from floatlib_wide import assert_compiled_alike, undecided, worst_error
 
 from tlir.floatlib.elementary.wide.circular import guarded
 from tlir.floatlib.elementary.wide.error import end
@@ -119,3 +120,12 @@ def test_polynomials_are_within_their_bound(kind: str) -> None:
                 assert error < found.error + 2.0 ** -(DIGIT * work(fmt).point + 20), (row, place)
     finally:
         ctx.prec = previous
+
+
+@pytest.mark.skipif(find_spec("llvmlite") is None, reason="needs llvmlite")
+@pytest.mark.parametrize("kind", ["binary128", "25 bits"])
+def test_compiled_loops_give_the_same(kind: str) -> None:
+    fmt, rng = FORMATS[kind], random.Random(kind)
+    assert fmt.inf is not None
+    words = [*ordinary(fmt, rng, 80), 0, fmt.sign_mask, fmt.inf, fmt.inf | fmt.sign_mask, fmt.inf + 1, fmt.max_finite]
+    assert_compiled_alike("erfc", fmt, [(word,) for word in words])
