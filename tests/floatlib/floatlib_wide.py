@@ -111,6 +111,8 @@ def assert_compiled_alike(name: str, fmt: Format, rows: list[tuple[int, ...]]) -
         kernel = loop(name, fmt, flags)
         words, marks = numpy_loop.run(kernel, columns)
         compiled, compiled_marks = llvm.run(kernel, columns)
+        assert marks is not None
+        assert compiled_marks is not None
         assert np.array_equal(words, compiled)
         assert np.array_equal(marks, compiled_marks)
 
