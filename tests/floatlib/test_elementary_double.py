@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import gmpy2
 import numpy as np
 import pytest
+from elementary_hardest import FOUND, PUBLISHED
 from floatlib_elementary import MPFR
 from floatlib_mpfr import unbounded
 
@@ -175,75 +176,6 @@ def _ulps_from_a_midpoint(name: str, *texts: str) -> tuple[float, float]:
         value = MPFR[name](*map(gmpy2.mpfr, operands))
     with unbounded(53):
         return distance, float(+value)
-
-
-PUBLISHED = [
-    ("exponential", "0x1.9e9cbbfd6080bp-31"),
-    ("exp2", "0x1.e4596526bf94dp-10"),
-    ("log2", "0x1.b4ebe40c95a01p+0"),
-    ("log_plus_one", "0x1.8000000000003p-50"),
-    ("sine", "0x1.598bae9e632f6p-7"),
-    ("cosine", "0x1.34ec2f9fc9c00p+1"),
-    ("tan", "0x1.dffffffffff1fp-22"),
-    ("tan", "0x1.50486b2f87014p-5"),
-    ("asin", "0x1.c373ff4aad79bp-14"),
-    ("atan", "0x1.22e8d75e2bc7fp-11"),
-]
-"""Operands whose results are among the nearest to a midpoint of all binary64 operands of their range: V. Lefevre and
-J.-M. Muller, Worst cases for correct rounding of the elementary functions in double precision, ARITH-15 (2001), and
-later tables of theirs."""
-
-FOUND = [
-    ("exponential", "0x1.4dbbb939ac516p-4"),
-    ("exponential", "0x1.37b1ae2064b24p+1"),
-    ("exponential_minus_one", "0x1.035dd1c003695p-2"),
-    ("exponential_minus_one", "0x1.cf7eaa13615c1p+0"),
-    ("exp2", "0x1.476f881862cb1p-1"),
-    ("exp2", "0x1.1b03850deea68p-4"),
-    ("logistic", "0x1.fa79264eec106p+2"),
-    ("logistic", "0x1.d625b96054509p-5"),
-    ("tanh", "0x1.fdb0270010dddp-3"),
-    ("tanh", "0x1.5199b39179ca1p+0"),
-    ("sinh", "0x1.9178ce7173a40p+1"),
-    ("sinh", "0x1.549e722267577p-3"),
-    ("cosh", "0x1.f6f51116424e2p+1"),
-    ("cosh", "0x1.bdeba7552f059p-5"),
-    ("log", "0x1.3beea07ae435bp+1"),
-    ("log", "0x1.444b4059c7dc8p-3"),
-    ("log2", "0x1.4a3393037fe8bp+1"),
-    ("log2", "0x1.5a23342218316p-5"),
-    ("log10", "0x1.83849bc8fa423p+2"),
-    ("log10", "0x1.dea2eaeff2a30p-4"),
-    ("log_plus_one", "0x1.189e0bdc03a84p-2"),
-    ("log_plus_one", "0x1.0f552c4d30322p-6"),
-    ("asinh", "0x1.cd960b67716f9p+1"),
-    ("asinh", "0x1.11410fa167f8bp+0"),
-    ("acosh", "0x1.2923b3e5655f8p+0"),
-    ("acosh", "0x1.02c51d3398421p+2"),
-    ("atanh", "0x1.cc8fa06e99259p-2"),
-    ("atanh", "0x1.0178f55f59c78p-7"),
-    ("sine", "0x1.a41fcd5a0bea5p+0"),
-    ("sine", "0x1.8a354ffcb203ap-4"),
-    ("cosine", "0x1.f177010c6c9efp-2"),
-    ("cosine", "0x1.84f254268a35ep+1"),
-    ("tan", "0x1.1b3abd78bb4e2p-1"),
-    ("tan", "0x1.21592957b194ap-5"),
-    ("asin", "0x1.f4a559600092cp-7"),
-    ("asin", "0x1.52f657f2f24c0p-3"),
-    ("acos", "0x1.9cce1e6f7fdbap-1"),
-    ("acos", "0x1.fef2e1a843917p-2"),
-    ("atan", "0x1.5875985c43dfap-1"),
-    ("atan", "0x1.40d0fcf95b8c8p-5"),
-    ("erf", "0x1.874e112c84ceep+1"),
-    ("erf", "0x1.778486c284e90p-1"),
-    ("erfc", "0x1.3bd5e06925b7ep+2"),
-    ("erfc", "0x1.29b7bf8cbcb52p-3"),
-    ("atan2", "0x1.35b2d661e29e8p-4", "0x1.f88704b1f4973p-3"),
-    ("atan2", "0x1.fb812295824ebp-4", "0x1.27965672530a3p-5"),
-    ("power", "0x1.161cd63898793p-3", "0x1.1b9ae19fe6612p-6"),
-    ("power", "0x1.8815e3a929bcdp-5", "0x1.b690e01006076p-6"),
-]
-"""The hardest of some 10**8 random operands of each function."""
 
 
 @pytest.mark.parametrize(("name", "operands"), [(name, operands) for name, *operands in PUBLISHED + FOUND])

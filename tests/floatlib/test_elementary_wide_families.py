@@ -8,8 +8,10 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from elementary_hardest import FOUND, PUBLISHED
 from floatlib_wide import ARB, MPFR, evaluated, undecided, worst_error
 
+from tlir.floatlib.elementary.scalar import elementary
 from tlir.floatlib.elementary.wide import area, exponential, hyperbolic, logarithm, power, root
 from tlir.floatlib.elementary.wide.fixed import MASK
 from tlir.floatlib.elementary.wide.functions import FUNCTIONS
@@ -32,6 +34,8 @@ FORMATS = {
     "129 bits, large exponents": Format(20, 128),
     "150 bits, small exponents": Format(5, 149),
 }
+
+FLOAT64 = Format(11, 52)
 
 GROWING = ("exponential", "exponential_minus_one", "exp2", "sinh", "cosh", "power")
 
@@ -136,6 +140,15 @@ def test_ordinary_operands_are_decided(name: str, kind: str) -> None:
     _, marks = numpy_loop.run(loop(name, fmt), tuple(columns))
     assert marks is not None
     assert not marks.any()
+
+
+@pytest.mark.parametrize(("name", "operands"), [(name, operands) for name, *operands in PUBLISHED + FOUND])
+def test_hardest_operands_of_float64_are_decided(name: str, operands: list[str]) -> None:
+    fmt = FLOAT64
+    row = tuple(int(np.float64(float.fromhex(text)).view(np.uint64)) for text in operands)
+    words, marks = numpy_loop.run(loop(name, fmt, True), tuple(np.array([word], dtype=np.uint64) for word in row))
+    assert marks is not None
+    assert (int(words[0]), int(marks[0])) == elementary(name, fmt, *row)
 
 
 def test_exact_values_are_marked_or_have_no_flags() -> None:

@@ -17,15 +17,18 @@ from tlir.floatlib.elementary.wide.work import LIFT, Value
 from tlir.floatlib.format import Format
 from tlir.floatlib.soft.machine import Machine, Predicate, Word
 from tlir.floatlib.soft.rounding import Exponent, Result, round_pack, smaller
-from tlir.floatlib.soft.uint import Uint, constant
+from tlir.floatlib.soft.uint import Uint, choose, constant
 
 UNDECIDED = 0x80
 """The word is not certain."""
 MAY_BE_EXACT = 0x40
 """The word is certain, the flags are not."""
 
-WINDOW = 62
-"""Bits of the tail that are looked at, at most; so that sums with an error stay within a word."""
+
+def window_bits(precision: int, tail: int) -> int:
+    """Bits of the tail that are looked at: as many as a word has beside a carry, but of formats whose hardest operands
+    are to be decided three times the precision."""
+    return min(tail, 62 if precision > 53 else max(62, 3 * precision))
 
 
 def rounded(m: Machine, fmt: Format, value: Value, exact: bool, flags: bool) -> Result:
@@ -59,18 +62,18 @@ def rounded(m: Machine, fmt: Format, value: Value, exact: bool, flags: bool) -> 
         may_underflow=False,
         leading=0,
     )
-    window = min(tail, WINDOW)
+    window = window_bits(precision, tail)
     lost = tail - window
-    part = aligned.right(lost).low(window).limbs[0]
+    part = aligned.right(lost).low(window)
     error = _error(m, ceil(value.significand.error) + 1, zeros, most, lost, window)
     if value.near is not None:
-        error = m.select(value.near, _error(m, ceil(value.near_error) + 1, zeros, most, lost, window), error)
-    half = m.and_(m.add(part, m.constant(1 << (window - 1))), m.constant((1 << window) - 1))
-    decided = _apart(m, half, error, window)
+        error = choose(value.near, _error(m, ceil(value.near_error) + 1, zeros, most, lost, window), error)
+    # half a last place more, but for the carry, turns the highest bit
+    half = part.plus(constant(m, 1 << (window - 1), window), window + 1).low(window)
+    decided = _apart(half, error)
     if not flags:
         return Result(result.word, m.select(decided, m.constant(0), m.constant(UNDECIDED)))
-    quarter = m.and_(part, m.constant((1 << (window - 2)) - 1))
-    certain = _apart(m, quarter, error, window - 2)
+    certain = _apart(part.low(window - 2), error)
     assert result.flags is not None
     byte = result.flags
     if exact:
@@ -82,27 +85,24 @@ def rounded(m: Machine, fmt: Format, value: Value, exact: bool, flags: bool) -> 
     return Result(result.word, m.select(decided, byte, m.constant(UNDECIDED)))
 
 
-def _error(m: Machine, units: int, zeros: Word, most: int, lost: int, window: int) -> Word:
+def _error(m: Machine, units: int, zeros: Word, most: int, lost: int, window: int) -> Uint:
     """units * 2**zeros in units of 2**lost, and two more for the bits left out on either side; half of the window,
     which decides nothing, where it is more than an eighth."""
-    limit, hopeless = 1 << (window - 3), m.constant(1 << (window - 1))
+    limit, hopeless = 1 << (window - 3), constant(m, 1 << (window - 1), window)
     if units >= limit << lost:
         return hopeless
     if not most:
-        return m.constant((units >> lost) + 2)
+        return constant(m, (units >> lost) + 2, window)
     room = ((limit << lost) // units).bit_length() - 1
     up = smaller(m, zeros, m.constant(room))
-    if lost:
-        # in two steps, because a constant shift of a register by a variable one would need more than a word
-        register = Uint(m, constant(m, units, units.bit_length() + room).limbs, units.bit_length() + room)
-        scaled = register.left_by(up, room).right(lost).limbs[0]
-    else:
-        scaled = m.shift_left(m.constant(units), up)
-    scaled = m.add(scaled, m.constant(2))
-    return m.select(m.less(m.constant(room), zeros), hopeless, scaled)
+    scaled = constant(m, units, units.bit_length() + room).left_by(up, room).right(lost)
+    scaled = scaled.plus(constant(m, 2), window)
+    return choose(m.less(m.constant(room), zeros), hopeless, scaled)
 
 
-def _apart(m: Machine, part: Word, error: Word, bits: int) -> Predicate:
-    """error <= part < 2**bits - error."""
-    above = m.negation(m.less(part, error))
-    return m.both(above, m.less(m.add(part, error), m.constant(1 << bits)))
+def _apart(part: Uint, error: Uint) -> Predicate:
+    """error <= part < 2**(bits of the part) - error."""
+    m, bits = part.m, part.bits
+    above = m.negation(part.less(error))
+    total = part.plus(error, max(part.bits, error.bits) + 1)
+    return m.both(above, total.right(bits).is_zero())
