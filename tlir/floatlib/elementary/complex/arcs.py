@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tlir.floatlib.elementary.complex.parts import (
+    Means,
     Outcome,
     absolute,
     double,
@@ -24,9 +25,7 @@ from tlir.floatlib.elementary.complex.parts import (
     relative,
     root,
     scaled,
-    squared,
 )
-from tlir.floatlib.elementary.double import arc
 from tlir.floatlib.elementary.double.arithmetic import (
     Double,
     add,
@@ -38,14 +37,11 @@ from tlir.floatlib.elementary.double.arithmetic import (
     select,
     select_double,
     signed,
+    squared,
     two_product,
     two_sum,
 )
-from tlir.floatlib.elementary.double.logarithm import log_of_one_plus
 from tlir.floatlib.elementary.number import Number
-
-LOG, ANGLE = 2.0**-67.9, 2.0**-69.4
-"""The relative errors of the logarithms and of the angles."""
 
 
 class _Arc(NamedTuple):
@@ -56,7 +52,7 @@ class _Arc(NamedTuple):
     imaginary: Double
 
 
-def _arc(x: Number, y: Number) -> _Arc:
+def _arc(x: Number, y: Number, means: Means) -> _Arc:
     x, y = abs(x), abs(y)
     m = x.m
     more = _ordered(two_sum(x, x.like(1.0)))
@@ -76,46 +72,48 @@ def _arc(x: Number, y: Number) -> _Arc:
     a = scaled(add_similar(r, s), 0.5)
     other = root(multiply(a_less_x, add_number(a, x)))
     t = add_similar(a_less_one, root(multiply(a_less_one, add_number(a, x.like(1.0)))))
-    return _Arc(x, other, log_of_one_plus(t))
+    return _Arc(x, other, means.log_of_one_plus(t))
 
 
 def _ordered(x: Double) -> Double:
     return fast_two_sum(x.hi, x.lo)
 
 
-def asin(x: Number, y: Number) -> Outcome:
+def asin(x: Number, y: Number, means: Means) -> Outcome:
     """Signs are those of x and y."""
-    found = _arc(x, y)
-    angle = arc.angle_of(double(found.x), found.other)
+    found = _arc(x, y, means)
+    angle = means.angle_of(double(found.x), found.other)
     return Outcome(
-        relative(signed(angle, x.sign), ANGLE, x.sign), relative(signed(found.imaginary, y.sign), LOG, y.sign)
+        relative(signed(angle, x.sign), means.arc, x.sign), relative(signed(found.imaginary, y.sign), means.log, y.sign)
     )
 
 
-def asinh(x: Number, y: Number) -> Outcome:
+def asinh(x: Number, y: Number, means: Means) -> Outcome:
     """-i asin(iz), of which the symmetries leave asin(|y| + |x| i) with its parts exchanged."""
-    imaginary, real, _ = asin(y, x)
+    imaginary, real, _ = asin(y, x, means)
     return Outcome(real, imaginary)
 
 
-def acos(x: Number, y: Number) -> Outcome:
+def acos(x: Number, y: Number, means: Means) -> Outcome:
     """The angle of (x, sqrt(...)); the imaginary part is that of asin with the other sign."""
     m = x.m
-    found = _arc(x, y)
-    angle = arc.angle_of(found.other, double(found.x), x < 0.0)
+    found = _arc(x, y, means)
+    angle = means.angle_of(found.other, double(found.x), x < 0.0)
     sign = m.xor(y.sign, m.constant(1 << 63))
-    return Outcome(relative(angle, ANGLE, m.constant(0)), relative(signed(found.imaginary, sign), LOG, sign))
+    return Outcome(relative(angle, means.arc, m.constant(0)), relative(signed(found.imaginary, sign), means.log, sign))
 
 
-def acosh(x: Number, y: Number) -> Outcome:
+def acosh(x: Number, y: Number, means: Means) -> Outcome:
     """The imaginary part of the arcsine, which is not negative, and the arccosine's real part with the sign of y."""
     m = x.m
-    found = _arc(x, y)
-    angle = arc.angle_of(found.other, double(found.x), x < 0.0)
-    return Outcome(relative(found.imaginary, LOG, m.constant(0)), relative(signed(angle, y.sign), ANGLE, y.sign))
+    found = _arc(x, y, means)
+    angle = means.angle_of(found.other, double(found.x), x < 0.0)
+    return Outcome(
+        relative(found.imaginary, means.log, m.constant(0)), relative(signed(angle, y.sign), means.arc, y.sign)
+    )
 
 
-def atanh(x: Number, y: Number) -> Outcome:
+def atanh(x: Number, y: Number, means: Means) -> Outcome:
     """log(1 + 4x / ((1 - x)**2 + y**2)) / 4 for x >= 0, and half the angle of (1 - x**2 - y**2, 2y); z is neither 1 nor
     -1. The first has positive terms. 1 - x**2 = (1 - x) (1 + x) and y**2 are within 7 u**2; where their difference d
     cancels, the loss 2**-102 y**2 turns the point by 2**-103 |y| at most, and its angle is near pi/2."""
@@ -124,13 +122,15 @@ def atanh(x: Number, y: Number) -> Outcome:
     less, more = _ordered(two_sum(x.like(1.0), -magnitude)), _ordered(two_sum(magnitude, x.like(1.0)))
     square = two_product(height, height)
     quotient = divide(Double(magnitude * 4.0, zero), add_similar(squared(less), square))
-    real = scaled(log_of_one_plus(quotient), 0.25)
+    real = scaled(means.log_of_one_plus(quotient), 0.25)
     d = add(multiply(less, more), -square)
-    imaginary = scaled(arc.angle_of(double(height * 2.0), absolute(d), d.hi < 0.0), 0.5)
-    return Outcome(relative(signed(real, x.sign), LOG, x.sign), relative(signed(imaginary, y.sign), ANGLE, y.sign))
+    imaginary = scaled(means.angle_of(double(height * 2.0), absolute(d), d.hi < 0.0), 0.5)
+    return Outcome(
+        relative(signed(real, x.sign), means.log, x.sign), relative(signed(imaginary, y.sign), means.arc, y.sign)
+    )
 
 
-def atan(x: Number, y: Number) -> Outcome:
+def atan(x: Number, y: Number, means: Means) -> Outcome:
     """-i atanh(iz), with the parts of atanh(|y| + |x| i) exchanged."""
-    imaginary, real, _ = atanh(y, x)
+    imaginary, real, _ = atanh(y, x, means)
     return Outcome(real, imaginary)

@@ -12,7 +12,7 @@ from math import inf
 from typing import NamedTuple
 
 from tlir.floatlib.elementary.complex import arcs, hyperbolic, logarithms, roots
-from tlir.floatlib.elementary.complex.parts import Outcome, Reduction
+from tlir.floatlib.elementary.complex.parts import Means, Outcome
 from tlir.floatlib.elementary.double import circular
 from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.soft.machine import Predicate
@@ -24,9 +24,9 @@ Case = tuple[Predicate, int, int]
 
 
 class Function(NamedTuple):
-    """A kernel of the parts of its operands. ``angle``: the operand of two that is an angle, for which the kernel takes
-    a reduction. ``limits`` of the other one: in narrow formats what is beyond them has the same result as they have;
-    binary64 operands beyond ``wide_limits`` are left out. ``poles``: where it does not hold."""
+    """A kernel of the parts of its operands and of the ``Means`` to use. ``angle``: the operand of two that is an
+    angle. ``limits`` of the other one: in narrow formats what is beyond them has the same result as they have; binary64
+    operands beyond ``wide_limits`` are left out. ``poles``: where it does not hold."""
 
     evaluate: Callable[..., Outcome]
     angle: int | None = None
@@ -50,20 +50,20 @@ def _at(real: float, imaginary: float, either: bool) -> Callable[[Number, Number
     return test
 
 
-def _sine(x: Number, y: Number, reduce: Reduction) -> Outcome:
+def _sine(x: Number, y: Number, means: Means) -> Outcome:
     """-i sinh(iz) = cosh y sin x + i sinh y cos x."""
-    imaginary, real, certain = hyperbolic.sinh(y, x, reduce)
+    imaginary, real, certain = hyperbolic.sinh(y, x, means)
     return Outcome(real, imaginary, certain)
 
 
-def _cosine(x: Number, y: Number, reduce: Reduction) -> Outcome:
+def _cosine(x: Number, y: Number, means: Means) -> Outcome:
     """cosh(iz)."""
-    return hyperbolic.cosh(-y, x, reduce)
+    return hyperbolic.cosh(-y, x, means)
 
 
-def _tan(x: Number, y: Number, reduce: Reduction) -> Outcome:
+def _tan(x: Number, y: Number, means: Means) -> Outcome:
     """-i tanh(iz)."""
-    imaginary, real, certain = hyperbolic.tanh(y, x, reduce)
+    imaginary, real, certain = hyperbolic.tanh(y, x, means)
     return Outcome(real, imaginary, certain)
 
 
@@ -108,9 +108,6 @@ BINARY: dict[str, Function] = {
 
 FUNCTIONS = {**UNARY, **BINARY}
 
-REDUCTIONS: tuple[Reduction, ...] = (circular.reduce_near, circular.reduce_far)
-"""Of the first and of the second stage."""
-
 
 def inside(function: Function, wide: bool, far: bool, *operands: Number) -> Predicate:
     """Where the kernel holds, for binary64 operands if ``wide``, in the second stage if ``far``."""
@@ -134,9 +131,8 @@ def inside(function: Function, wide: bool, far: bool, *operands: Number) -> Pred
 
 def evaluate(function: Function, wide: bool, far: bool, *operands: Number) -> Outcome:
     """The parts for operands ``inside``."""
-    if function.angle is None:
-        return function.evaluate(*operands)
     limited = [
-        x if wide or index == function.angle else x.between(*function.limits) for index, x in enumerate(operands)
+        x if wide or function.angle in (None, index) else x.between(*function.limits)
+        for index, x in enumerate(operands)
     ]
-    return function.evaluate(*limited, REDUCTIONS[far])
+    return function.evaluate(*limited, Means(accurate=wide, far=far))

@@ -8,21 +8,11 @@ binary64 for g.hi >= 1/2; below, it and g.lo leave at most 2**-54 each, whose su
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.complex.parts import (
-    UNREDUCED,
-    Outcome,
-    Part,
-    absolute,
-    double,
-    relative,
-    scaled,
-    squared,
-)
-from tlir.floatlib.elementary.double import arc, circular, exponential
+from tlir.floatlib.elementary.complex.parts import Means, Outcome, Part, absolute, double, relative, scaled
+from tlir.floatlib.elementary.double import circular
 from tlir.floatlib.elementary.double.arithmetic import (
     Double,
     add,
-    add_number,
     add_similar,
     fast_two_sum,
     multiply,
@@ -30,42 +20,38 @@ from tlir.floatlib.elementary.double.arithmetic import (
     select,
     select_double,
     signed,
+    squared,
     two_product,
     two_sum,
 )
-from tlir.floatlib.elementary.double.logarithm import logarithm
 from tlir.floatlib.elementary.number import Number
 
-LOG, ARGUMENT = 2.0**-67.9, 2.0**-69.4
-"""The relative errors of logarithms, and of angles of points whose coordinates are within 2**-90."""
 LOST = 2.0**-106
 
 
-def _log_length(x: Number, y: Number, accurate: bool = False) -> tuple[Double, Number]:
-    """log|z|, within ``LOG`` of itself, or 2**-76.5 if ``accurate`` (the logarithm has 2**-80, and 2**-77 for the low
-    part of h), and this number."""
+def _log_length(x: Number, y: Number, means: Means) -> tuple[Double, Number]:
+    """log|z|, within ``Means.log`` of itself and this number."""
     m = x.m
     swap = abs(x) < abs(y)
     greater, lesser = select(swap, y, x), select(swap, x, y)
     g, small = two_product(greater, greater), two_product(lesser, lesser)
     base = two_sum(g.hi, x.like(-1.0))
     near = add(fast_two_sum(base.hi, base.lo + g.lo), small)
-    h = add_similar(g, small)
     exact = m.either(base.lo.equals(0.0), g.lo.equals(0.0))
     lost = select(exact, x.like(0.0), x.like(LOST))
-    return scaled(logarithm(h.hi, h.lo, near=near, accurate=accurate), 0.5), lost
+    return scaled(means.logarithm(add_similar(g, small), near), 0.5), lost
 
 
-def log(x: Number, y: Number) -> Outcome:
+def log(x: Number, y: Number, means: Means) -> Outcome:
     """log|z|, arg z for z other than 0. log|z| = 0 is +0."""
-    value, lost = _log_length(x, y)
+    value, lost = _log_length(x, y, means)
     return Outcome(
-        Part(value, abs(value.hi).times_plus(LOG, lost), x.m.constant(0)),
-        relative(arc.atan2(y, x), ARGUMENT, y.sign),
+        Part(value, abs(value.hi).times_plus(means.log, lost), x.m.constant(0)),
+        relative(means.argument(x, y), means.arc, y.sign),
     )
 
 
-def log_plus_one(x: Number, y: Number) -> Outcome:
+def log_plus_one(x: Number, y: Number, means: Means) -> Outcome:
     """log|1 + z|, arg(1 + z) for z other than -1: 1 + x is a pair exactly, and h - 1 is x (2 + x) + y**2. The product
     has 3 u**2 of itself, which count where it cancels, and there it is below 2."""
     m = x.m
@@ -73,53 +59,51 @@ def log_plus_one(x: Number, y: Number) -> Outcome:
     s = fast_two_sum(*two_sum(one, x))
     square = two_product(y, y)
     product = multiply_number(two_sum(x.like(2.0), x), x)
-    h = add_similar(squared(s), square)
-    value = scaled(logarithm(h.hi, h.lo, near=add(product, square)), 0.5)
-    margin = abs(value.hi).times_plus(LOG, abs(product.hi).minimum(2.0) * 2.0**-103)
+    value = scaled(means.logarithm(add_similar(squared(s), square), add(product, square)), 0.5)
+    margin = abs(value.hi).times_plus(means.log, abs(product.hi).minimum(2.0) * 2.0**-103)
     sign = m.select(x.equals(0.0), x.sign, m.constant(0))
-    argument = arc.angle_of(double(abs(y)), absolute(s), s.hi < 0.0)
-    return Outcome(Part(value, margin, sign), relative(signed(argument, y.sign), ARGUMENT, y.sign))
+    argument = means.angle_of(double(abs(y)), absolute(s), s.hi < 0.0)
+    return Outcome(Part(value, margin, sign), relative(signed(argument, y.sign), means.arc, y.sign))
 
 
 LEAST_EXPONENT, GREATEST_EXPONENT = -640.0, 660.0
 GREATEST_ERROR = 2.0**-10
 
 
-def power(a: Number, b: Number, c: Number, d: Number) -> Outcome:
+def power(a: Number, b: Number, c: Number, d: Number, means: Means) -> Outcome:
     """(a + bi)**(c + di) = e**rho (cos theta, sin theta) for a base other than 0, with rho = c log|z| - d arg z and
     theta = d log|z| + c arg z. The argument of a negative number is pi, whatever the sign of b = 0.
 
-    Products with the logarithm are within 2**-76.4 of themselves, those with the argument within 2**-69.4, which leaves
-    absolute errors r of rho and t of theta; what the logarithm has lost counts as well. So e**rho is within 2**-70 +
-    1.001 r of itself for r < 2**-10, and cos theta within 2**-68.4 of itself, t, and what a reduction leaves. theta is
-    exactly 0 where both of its terms are.
+    The products have the errors of the logarithm and of the argument, which leaves absolute errors r of rho and t of
+    theta; what the logarithm has lost counts as well. So e**rho has an error of 1.001 r beside its own for r < 2**-10,
+    and cos theta one of t. theta is exactly 0 where both of its terms are. The logarithm is always the accurate one.
     """
     m = a.m
-    length, lost = _log_length(a, b, accurate=True)
-    argument = arc.atan2(select(b.equals(0.0), a.like(0.0), b), a)
+    means = Means(accurate=True)
+    length, lost = _log_length(a, b, means)
+    argument = means.argument(a, select(b.equals(0.0), a.like(0.0), b))
     terms = multiply_number(length, c), multiply_number(argument, d)
     rho = add(terms[0], -terms[1])
     others = multiply_number(length, d), multiply_number(argument, c)
     theta = add(*others)
-    rho_error = abs(terms[0].hi) * 2.0**-76 + abs(terms[1].hi).times_plus(2.0**-69.3, lost * abs(c))
-    theta_error = abs(others[0].hi) * 2.0**-76 + abs(others[1].hi).times_plus(2.0**-69.3, lost * abs(d))
+    log_error, arc_error = means.log * 1.01, means.arc * 1.01
+    rho_error = abs(terms[0].hi) * log_error + abs(terms[1].hi).times_plus(arc_error, lost * abs(c))
+    theta_error = abs(others[0].hi) * log_error + abs(others[1].hi).times_plus(arc_error, lost * abs(d))
     still = m.both(others[0].hi.equals(0.0), others[1].hi.equals(0.0))
+    # a sum of 0 that is not exact has an error of its own
+    cancelled = m.both(theta.hi.equals(0.0), m.negation(still))
+    theta_error = select(cancelled, a.like(2.0**-100), theta_error)
     inside = m.both(abs(theta.hi) < circular.NEAR, m.both(rho_error < GREATEST_ERROR, theta_error < GREATEST_ERROR))
     inside = m.both(inside, m.both(rho.hi > LEAST_EXPONENT, rho.hi < GREATEST_EXPONENT))
     zero = double(a.like(0.0))
     rho, theta = select_double(inside, rho, zero), select_double(inside, theta, zero)
-    radius = exponential.exponential(rho.hi, rho.lo)
-    k, r = circular.reduce_near(theta.hi)
-    sine, cosine = circular.sine_cosine(theta.hi, (k, add_number(r, theta.lo)))
-    # a sum of 0 that is not exact counts as reduced
-    small = m.both(abs(theta.hi) < UNREDUCED, m.either(still, m.negation(theta.hi.equals(0.0))))
-    turned = theta_error.times_plus(1.01, select(small, a.like(0.0), a.like(2.0**-118)))
-    share = rho_error.times_plus(1.01, a.like(2.0**-67.9))
-    margins = (radius.hi * abs(part.hi).times_plus(share, turned) for part in (cosine, sine))
+    radius = means.exponential(rho.hi, rho.lo)
+    of_theta = means.angle(theta.hi, theta.lo)
+    share, turned = rho_error.times_plus(1.01, of_theta.error + means.exp), theta_error * 1.01
     shorter = m.select(length.hi < 0.0, m.constant(1 << 63), m.constant(0))
     sign = m.and_(m.xor(d.sign, shorter), m.xor(c.sign, b.sign))
     real, imaginary = (
-        Part(multiply(radius, part), margin, sign_bit)
-        for part, margin, sign_bit in zip((cosine, sine), margins, (m.constant(0), sign), strict=True)
+        Part(multiply(radius, part), radius.hi * abs(part.hi).times_plus(share, turned), sign_bit)
+        for part, sign_bit in ((of_theta.cosine, m.constant(0)), (of_theta.sine, sign))
     )
     return Outcome(real, imaginary, inside)

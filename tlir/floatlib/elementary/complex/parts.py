@@ -2,33 +2,33 @@
 error.
 
 Operands are binary64 numbers, or pairs of them, that hold the parts exactly. u = 2**-53; the operations of
-``double.arithmetic`` add less than ``DOUBLE`` = 2**-98 of their results, beside 2**-65 to 2**-70 of the functions of
-``double``, so they do not count unless a docstring says so. Where terms cancel the bound is one of the terms and not of
-the sum: such a part is decided as long as what is left is not below what its rounding needs.
+``double.arithmetic`` add less than ``DOUBLE`` = 2**-98 of their results, beside 2**-68 to 2**-91 of the functions of
+``double``; the bounds of ``Means`` have room for several. Where terms cancel the bound is one of the terms and not
+of the sum: such a part is decided as long as what is left is not below what its rounding needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from tlir.floatlib.elementary.double import circular
+from tlir.floatlib.elementary.double import arc, circular, exponential, logarithm
 from tlir.floatlib.elementary.double.arithmetic import (
     Double,
+    add_number,
     add_similar,
-    fast_two_sum,
     select,
     select_double,
+    signed,
     square_root,
+    squared,
     two_product,
 )
 from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.soft.machine import Predicate, Word
 
-LEAST_SINE = 2.0**-45
-"""Reduced angles have an absolute error, 2**-120 in sines and cosines: 2**-75 of those above this. Angles below
-``UNREDUCED`` are their own reduction."""
 UNREDUCED = 2.0**-10
+"""Angles below this are their own reduction."""
 
 
 class Part(NamedTuple):
@@ -48,7 +48,78 @@ class Outcome(NamedTuple):
     certain: Predicate | None = None
 
 
-Reduction = Callable[[Number], circular.Reduced]
+@dataclass(frozen=True)
+class Means:
+    """The functions of ``double`` that a kernel is made of, ``accurate`` or not, with bounds on their relative errors,
+    those of operations on their results included; ``far`` says how angles are reduced."""
+
+    accurate: bool = False
+    far: bool = False
+
+    @property
+    def exp(self) -> float:
+        """Of e**x."""
+        return 2.0**-90.9 if self.accurate else 2.0**-69.99
+
+    @property
+    def expm1(self) -> float:
+        """Of e**x - 1."""
+        return 2.0**-81.9 if self.accurate else 2.0**-70.99
+
+    @property
+    def sine(self) -> float:
+        """Of the sine and cosine of a reduced angle."""
+        return 2.0**-87.9 if self.accurate else 2.0**-68.39
+
+    @property
+    def log(self) -> float:
+        """Of logarithms of pairs."""
+        return 2.0**-76.4 if self.accurate else 2.0**-67.99
+
+    @property
+    def arc(self) -> float:
+        """Of the angles of points whose coordinates are within 2**-90."""
+        return 2.0**-86.2 if self.accurate else 2.0**-69.49
+
+    def exponential(self, x: Number, low: Number | None = None) -> Double:
+        return exponential.exponential(x, low, self.accurate)
+
+    def exponential_minus_one(self, x: Number) -> Double:
+        return exponential.exponential_minus_one(x, accurate=self.accurate)
+
+    def logarithm(self, x: Double, near: Double) -> Double:
+        """log x, of which ``near`` is x - 1."""
+        return logarithm.logarithm(x.hi, x.lo, near, self.accurate)
+
+    def log_of_one_plus(self, x: Double) -> Double:
+        return logarithm.log_of_one_plus(x, self.accurate)
+
+    def angle_of(self, n: Double, d: Double, left: Predicate | None = None) -> Double:
+        """As ``double.arc.angle_of``."""
+        return arc.angle_of(n, d, left, arc.octant_accurately) if self.accurate else arc.angle_of(n, d, left)
+
+    def argument(self, x: Number, y: Number) -> Double:
+        """The angle of x + iy, not both 0."""
+        return signed(self.angle_of(double(abs(y)), double(abs(x)), x < 0.0), y.sign)
+
+    def angle(self, x: Number, low: Number | None = None) -> Angle:
+        """The sine and cosine of |x|, or of x + low. A reduction leaves an absolute error of 2**-130 or 2**-125, a few
+        units of which count."""
+        magnitude = abs(x) if low is None else x
+        word, r = (circular.reduce_far if self.far else circular.reduce_near)(magnitude)
+        r = r if low is None else add_number(r, low)
+        sine, cosine = circular.sine_cosine(magnitude, (word, r), self.accurate)
+        least = abs(sine.hi).minimum(abs(cosine.hi))
+        lost = (2.0**-122 if self.far else 2.0**-127) / least
+        return Angle(sine, cosine, x.like(0.0).where(abs(x) < UNREDUCED, lost) + self.sine)
+
+
+class Angle(NamedTuple):
+    """The sine and cosine of a number, and a bound on the relative error of both."""
+
+    sine: Double
+    cosine: Double
+    error: Number
 
 
 def double(x: Number) -> Double:
@@ -64,7 +135,7 @@ def absolute(x: Double) -> Double:
     return select_double(x.hi < 0.0, -x, x)
 
 
-def relative(value: Double, error: float, sign: Word) -> Part:
+def relative(value: Double, error: Number | float, sign: Word) -> Part:
     """A part within ``error`` times itself."""
     return Part(value, abs(value.hi) * error, sign)
 
@@ -72,23 +143,6 @@ def relative(value: Double, error: float, sign: Word) -> Part:
 def swapped_sign(word: Word, x: Number) -> Word:
     """A sign bit, inverted."""
     return x.m.xor(word, x.m.constant(1 << 63))
-
-
-class Angle(NamedTuple):
-    """The sine and cosine of a number, each within 2**-68.4 of itself where ``certain`` holds."""
-
-    sine: Double
-    cosine: Double
-    certain: Predicate
-
-
-def angle(x: Number, reduce: Reduction) -> Angle:
-    """Of |x|."""
-    m = x.m
-    magnitude = abs(x)
-    sine, cosine = circular.sine_cosine(magnitude, reduce(magnitude))
-    least = abs(sine.hi).minimum(abs(cosine.hi))
-    return Angle(sine, cosine, m.either(least > LEAST_SINE, magnitude < UNREDUCED))
 
 
 def root(x: Double) -> Double:
@@ -101,9 +155,3 @@ def root(x: Double) -> Double:
 def length(x: Double, y: Number) -> Double:
     """sqrt(x**2 + y**2): squares within 7 u**2, their sum 2**-100, half of it and 2**-102 for the root."""
     return root(add_similar(squared(x), two_product(y, y)))
-
-
-def squared(x: Double) -> Double:
-    """7 u**2, as ``multiply``."""
-    product = two_product(x.hi, x.hi)
-    return fast_two_sum(product.hi, product.lo + (x.hi + x.hi) * x.lo)

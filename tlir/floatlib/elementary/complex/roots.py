@@ -7,7 +7,7 @@ products of them within 2**-96: ``ERROR`` has a factor of 8 above that.
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.complex.parts import Outcome, double, length, relative, root, scaled, swapped_sign
+from tlir.floatlib.elementary.complex.parts import Means, Outcome, double, length, relative, root, scaled, swapped_sign
 from tlir.floatlib.elementary.double.arithmetic import (
     Double,
     add,
@@ -35,14 +35,14 @@ def _legs(x: Number, y: Number) -> tuple[Double, Double, Double]:
     return h, w, divide(double(abs(y)), below)
 
 
-def sqrt(x: Number, y: Number) -> Outcome:
+def sqrt(x: Number, y: Number, means: Means) -> Outcome:
     """``ERROR``. A part that is 0 is so exactly: one of x and y is. It has the sign of y, or is +0."""
     _, w, other = _legs(x, y)
     real, imaginary = select_double(x < 0.0, other, w), select_double(x < 0.0, w, other)
     return Outcome(relative(real, ERROR, _positive(x)), relative(signed(imaginary, y.sign), ERROR, y.sign))
 
 
-def rsqrt(x: Number, y: Number) -> Outcome:
+def rsqrt(x: Number, y: Number, means: Means) -> Outcome:
     """conj(sqrt z) / |z|, for z other than 0: ``ERROR``. With y = 0 the parts are 1 / w and 0 where h = |x| = w**2."""
     h, w, other = _legs(x, y)
     greater, lesser = divide(w, h), divide(other, h)
@@ -51,14 +51,14 @@ def rsqrt(x: Number, y: Number) -> Outcome:
     return Outcome(relative(real, ERROR, _positive(x)), relative(signed(imaginary, sign), ERROR, sign))
 
 
-def sign(x: Number, y: Number) -> Outcome:
+def sign(x: Number, y: Number, means: Means) -> Outcome:
     """z / |z|, for z other than 0: ``ERROR``."""
     h = length(double(x), y)
     real, imaginary = (relative(divide(double(part), h), ERROR, part.sign) for part in (x, y))
     return Outcome(real, imaginary)
 
 
-def quotient(a: Number, b: Number, c: Number, d: Number) -> Outcome:
+def quotient(a: Number, b: Number, c: Number, d: Number, means: Means) -> Outcome:
     """(a + bi) / (c + di) = ((ac + bd) + (bc - ad) i) / (cc + dd) for a divisor other than 0. Products are pairs
     exactly, so a sum of two is within 3 u**2 of itself, or exactly 0, whatever their signs: ``ERROR``. A zero is -0 if
     both products of its numerator are."""

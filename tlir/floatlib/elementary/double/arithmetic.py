@@ -161,6 +161,12 @@ def multiply(x: Double, y: Double) -> Double:
     return fast_two_sum(product.hi, product.lo + cross)
 
 
+def squared(x: Double) -> Double:
+    """x * x as ``multiply``."""
+    product = two_product(x.hi, x.hi)
+    return fast_two_sum(product.hi, product.lo + (x.hi + x.hi) * x.lo)
+
+
 def divide(x: Double, y: Double) -> Double:
     """The quotient q of the highs by a reciprocal has 2.1 u; the remainder x - q y is exact but for the products with
     the lows, below 6 u**2 of x, and divided with 2.1 u of itself, 3.1 u of x: together less than 16 u**2 = 2**-102."""

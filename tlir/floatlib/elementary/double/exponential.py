@@ -21,16 +21,19 @@ from flint import arb
 from tlir.floatlib.elementary.double.arithmetic import (
     Double,
     add,
+    add_number,
     add_similar,
     constant,
     divide,
     fast_two_sum,
+    multiply,
     multiply_number,
     nearest_integer,
     polynomial,
     power_of_two,
     select_double,
     signed,
+    squared,
     table,
     two_product,
     two_sum,
@@ -41,7 +44,7 @@ from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.soft.machine import Word
 
 STEPS = 256
-INVERSE_FACTORIALS = [1 / factorial(n) for n in range(9)]
+INVERSE_FACTORIALS = [1 / factorial(n) for n in range(10)]
 
 
 @cache
@@ -59,6 +62,11 @@ def step() -> tuple[float, ...]:
 @cache
 def inverse_step() -> float:
     return pair(lambda: STEPS / arb.const_log2())[0]
+
+
+@cache
+def _third() -> tuple[float, float]:
+    return pair(lambda: arb(1) / 3)
 
 
 @cache
@@ -88,8 +96,20 @@ def _entry(x: Number, k: Word) -> Double:
     return Double(table(m, highs, index), table(m, lows, index))
 
 
-def exponential(x: Number, low: Number | None = None) -> Double:
-    """e**(x + low) for -690 < x < 709.7, |low| < 2**-42, within 2**-70 of it.
+def _less_one(r: Double) -> Double:
+    """e**r - 1 within 2**-83.5 of itself: r**2/2 and r**3/6 are pairs; the rest, below 2**-33.1 |r|, has 5 u of itself,
+    and from r**10/10! on, 2**-107 |r|, it is left out."""
+    r = two_sum(r.hi, r.lo)
+    half = squared(r)
+    half = Double(half.hi * 0.5, half.lo * 0.5)
+    cube = multiply(multiply(half, r), constant(r.hi.m, _third()))
+    rest = r.hi * cube.hi * polynomial(r.hi, [6 * c for c in INVERSE_FACTORIALS[4:]])
+    return add(r, add(half, add_number(cube, rest)))
+
+
+def exponential(x: Number, low: Number | None = None, accurate: bool = False) -> Double:
+    """e**(x + low) for -690 < x < 709.7, |low| < 2**-42, within 2**-70 of it, or 2**-91 if ``accurate``: T + T (e**r -
+    1) in pairs.
 
     1 + r.hi + q, q = r.lo (1 + r.hi) + r**2/2 + ...: q < 2**-20.06 has 4 u of itself (a square, a polynomial near 1/2,
     a product, a sum), and T * q and its sum one more each. T * r.hi is exact as a pair, and so is the sum of T and its
@@ -97,18 +117,22 @@ def exponential(x: Number, low: Number | None = None) -> Double:
     """
     k, r = reduce(x, low)
     entry = _entry(x, k)
-    square = r.hi * r.hi
-    small = square.times_plus(polynomial(r.hi, INVERSE_FACTORIALS[2:7]), r.lo.times_plus(r.hi, r.lo))
-    product = two_product(entry.hi, r.hi)
-    total = fast_two_sum(entry.hi, product.hi)
-    rest = product.lo + entry.lo.times_plus(r.hi, entry.lo)
-    result = fast_two_sum(total.hi, total.lo + entry.hi.times_plus(small, rest))
+    if accurate:
+        result = add(entry, multiply(entry, _less_one(r)))
+    else:
+        square = r.hi * r.hi
+        small = square.times_plus(polynomial(r.hi, INVERSE_FACTORIALS[2:7]), r.lo.times_plus(r.hi, r.lo))
+        product = two_product(entry.hi, r.hi)
+        total = fast_two_sum(entry.hi, product.hi)
+        rest = product.lo + entry.lo.times_plus(r.hi, entry.lo)
+        result = fast_two_sum(total.hi, total.lo + entry.hi.times_plus(small, rest))
     power = scale(x, k)
     return Double(result.hi * power, result.lo * power)
 
 
-def exponential_minus_one(x: Number, low: Number | None = None) -> Double:
-    """e**(x + low) - 1 for -690 < x < 709.7, |low| < 2**-42 (0 where k = 0: |x| < log(2)/512), within 2**-71 of it.
+def exponential_minus_one(x: Number, low: Number | None = None, accurate: bool = False) -> Double:
+    """e**(x + low) - 1 for -690 < x < 709.7, |low| < 2**-42 (0 where k = 0: |x| < log(2)/512), within 2**-71 of it, or
+    2**-82 if ``accurate``: T (e**r - 1) within 2**-83.4, at most twice the result, and T - 1 within 2**-96 of it.
 
     e**r - 1 = r.hi + r.hi**2/2 as exact pairs + (r.lo (1 + r.hi) + r**3/6 + ...): the last is below 2**-21.6 |r| beside
     r.lo, which is below 2**-57 and 0 where k = 0. It has 4 u of itself, and three sums add u each: 7 u * 2**-21.6 =
@@ -117,6 +141,10 @@ def exponential_minus_one(x: Number, low: Number | None = None) -> Double:
     """
     k, r = reduce(x, low)
     entry, power = _entry(x, k), scale(x, k)
+    if accurate:
+        part = multiply(entry, _less_one(r))
+        start = add_number(two_sum(entry.hi * power, x.like(-1.0)), entry.lo * power)
+        return add(start, Double(part.hi * power, part.lo * power))
     square = two_product(r.hi, r.hi)
     cube = r.hi * square.hi * polynomial(r.hi, INVERSE_FACTORIALS[3:8])
     total = fast_two_sum(r.hi, square.hi * 0.5)

@@ -159,12 +159,12 @@ def log10(x: Number) -> Double:
     return multiply(logarithm(x), constant(x.m, _inverse_logarithms()[1]))
 
 
-def log_of_one_plus(s: Double) -> Double:
+def log_of_one_plus(s: Double, accurate: bool = False) -> Double:
     """log(1 + s) for s = 0 to 2**900, or -1 < s.hi with s.lo = 0: 1 + s is h + l, exactly but for the rounding of the
     lows: 2**-105 of 1 + s, so 2**-96 of the logarithm where that is not below 2**-9. Below, it is log(1 + s) of s
-    itself."""
+    itself. ``accurate`` as for ``logarithm``, whose low part leaves 2**-77."""
     total = two_sum(s.hi.like(1.0), s.hi)
-    return logarithm(*fast_two_sum(total.hi, total.lo + s.lo), near=s)
+    return logarithm(*fast_two_sum(total.hi, total.lo + s.lo), near=s, accurate=accurate)
 
 
 def log_plus_one(x: Number) -> Double:
