@@ -16,16 +16,46 @@ from tlir.floatlib.format import Format
 from tlir.floatlib.words import word_dtype
 
 
-def _erf_inv(x: Any) -> Any:
-    """By Newton's method from SciPy's value in the complementary function, which is exact at 1 - |x|."""
-    t = 1 - abs(x)
-    if t <= 0:
-        return gmpy2.inf() * (1 if x > 0 else -1) if t == 0 else gmpy2.nan()
-    y = gmpy2.mpfr(scipy.special.erfinv(float(abs(x))) if t > 0.1 else scipy.special.erfcinv(float(t)))
+def _erfc_inv(t: Any) -> Any:
+    """Of 0 < t <= 1, by Newton's method from SciPy's value."""
+    y = gmpy2.mpfr(scipy.special.erfcinv(float(t)))
     for _ in range(5):
-        rest = gmpy2.erf(y) - abs(x) if t > 0.1 else t - gmpy2.erfc(y)
-        y -= rest * gmpy2.sqrt(gmpy2.const_pi()) / 2 * gmpy2.exp(y * y)
-    return y if x >= 0 else -y
+        y += (gmpy2.erfc(y) - t) * gmpy2.sqrt(gmpy2.const_pi()) / 2 * gmpy2.exp(y * y)
+    return y
+
+
+def _erf_inv(x: Any) -> Any:
+    """By the inverse of erfc, or, where that would lose digits, as it is."""
+    if abs(x) >= 1:
+        return gmpy2.inf() * (1 if x > 0 else -1) if abs(x) == 1 else gmpy2.nan()
+    if abs(x) > 0.9:
+        return _erfc_inv(1 - abs(x)) * (1 if x > 0 else -1)
+    y = gmpy2.mpfr(scipy.special.erfinv(float(x)))
+    for _ in range(5):
+        y -= (gmpy2.erf(y) - x) * gmpy2.sqrt(gmpy2.const_pi()) / 2 * gmpy2.exp(y * y)
+    return y
+
+
+def _ndtri(p: Any) -> Any:
+    upper = _erf_inv(2 * p - 1) if p > 0.1 else -_erfc_inv(2 * p)
+    return gmpy2.sqrt(gmpy2.mpfr(2)) * upper
+
+
+def _log_add_exp(x: Any, y: Any) -> Any:
+    return max(x, y) + gmpy2.log1p(gmpy2.exp(-abs(x - y)))
+
+
+def _scaled_erfc(x: arb) -> arb:
+    return (x * x).hypgeom_u(arb(0.5), arb(0.5)) / arb.pi().sqrt()
+
+
+def _erfcx(x: arb) -> arb:
+    return _scaled_erfc(x) if x > 0 else (x * x).exp() * x.erfc()
+
+
+def _log_ndtr(x: arb) -> arb:
+    w, square = _scaled_erfc(abs(x) / arb(2).sqrt()), x * x / 2
+    return (w / 2).log() - square if x < 0 else (-w / 2 * (-square).exp()).log1p()
 
 
 def _scaled_k(x: arb, order: int) -> arb:
@@ -33,13 +63,17 @@ def _scaled_k(x: arb, order: int) -> arb:
     return arb.pi().sqrt() * (2 * x) ** order * (2 * x).hypgeom_u(half, 2 * half)
 
 
-def _by_arb(function: Callable[[Any], Any], largest: float = math.inf, bits: int = 1200) -> Callable[[Any], Any]:
-    """For what MPFR has not, by Arb; beyond ``largest``, where the value is outside every format, the value there."""
+def _by_arb(
+    function: Callable[[Any], Any], largest: float = math.inf, bits: int = 1200, least: float | None = None
+) -> Callable[[Any], Any]:
+    """For what MPFR has not, by Arb; beyond ``largest`` and below ``least`` (the negative of it unless given), where
+    the value is outside every format, the value there."""
+    lowest = -largest if least is None else least
 
     def value(x: Any) -> Any:
         previous, ctx.prec = ctx.prec, bits
         try:
-            ball = function(arb(float(max(min(x, largest), -largest))))
+            ball = function(arb(float(max(min(x, largest), lowest))))
             if not ball.is_finite():
                 return gmpy2.nan() if ball.is_nan() else gmpy2.inf()
             assert ball.rel_accuracy_bits() > 150
@@ -93,6 +127,10 @@ MPFR: dict[str, Callable[..., Any]] = {
     "bessel_j1": gmpy2.j1,
     "bessel_y0": gmpy2.y0,
     "bessel_y1": gmpy2.y1,
+    "erfcx": _by_arb(_erfcx, bits=400, least=-2000.0),
+    "ndtri": _ndtri,
+    "log_ndtr": _by_arb(_log_ndtr, 2000.0, 400, -math.inf),
+    "log_add_exp": _log_add_exp,
     "rsqrt": gmpy2.rec_sqrt,
     "cbrt": gmpy2.cbrt,
     "atan2": gmpy2.atan2,

@@ -190,9 +190,11 @@ def test_error_of_two_operands(name: str) -> None:
         outcome = run(name, machine, [x, y])
         bound = KERNELS[name].error if outcome.error is None else outcome.error.value
         bounds = np.broadcast_to(bound, x.shape)
-        for exact, value, limit in zip(exact_values(name, x, y), outcome.value.value, bounds, strict=True):
+        widths = np.broadcast_to(0.0 if outcome.absolute is None else outcome.absolute.value, x.shape)
+        columns = (exact_values(name, x, y), outcome.value.value, bounds.tolist(), widths.tolist())
+        for exact, value, relative, width in zip(*columns, strict=True):
             if 2.0**-570 < abs(exact) < 2.0**700:
-                assert abs(gmpy2.mpfr(float(value)) - exact) <= abs(exact) * float(limit)
+                assert abs(gmpy2.mpfr(float(value)) - exact) <= (width or abs(exact) * relative)
 
 
 @pytest.mark.parametrize("name", [name for name, kernel in KERNELS.items() if kernel.wide])

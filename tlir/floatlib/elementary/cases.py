@@ -85,6 +85,18 @@ def lgamma(fmt: Format, x: Number) -> list[Case]:
     return [(integral, word, int(raised))]
 
 
+def log_add_exp(fmt: Format, x: Number, y: Number) -> list[Case]:
+    """Infinities: inf beside anything, -inf beside itself."""
+    if fmt.inf is None:
+        return []
+    m = x.m
+    cases = [(m.either(x.equals(inf), y.equals(inf)), fmt.inf, 0)]
+    if fmt.signed:
+        cases.append((m.both(x.equals(-inf), y.equals(-inf)), fmt.inf | fmt.sign_mask, 0))
+    proper = m.both(x.equals(x), y.equals(y))
+    return [(m.both(proper, condition), word, raised) for condition, word, raised in cases]
+
+
 def _exists(fmt: Format, word: int) -> bool:
     """Whether a word with a sign is the number that it looks like: some formats have no -0."""
     return not fmt.is_nan(word)
@@ -95,4 +107,10 @@ def _result(name: str, fmt: Format, *words: int) -> tuple[int, int]:
     return word, int(raised)
 
 
-CASES: dict[str, Callable[..., list[Case]]] = {"atan2": atan2, "hypot": hypot, "lgamma": lgamma, "power": power}
+CASES: dict[str, Callable[..., list[Case]]] = {
+    "atan2": atan2,
+    "hypot": hypot,
+    "lgamma": lgamma,
+    "log_add_exp": log_add_exp,
+    "power": power,
+}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tlir.ir.graph import Node
-from tlir.ir.ops import arithmetic, complex_numbers, elementary, logic, special
+from tlir.ir.ops import Accumulate, arithmetic, complex_numbers, elementary, logic, special
 from tlir.ir.types import DType
 from tlir.kernel.ir import Value
 from tlir.passes.lower.emitter import Compute, Emitter, Frame, Refused
@@ -49,7 +49,8 @@ def _bitcast(emitter: Emitter, frame: Frame, node: Node, result: int, place: Pla
 def element_reason(op: str, attrs: Mapping[str, Any], dtype: DType) -> str | None:
     """Why an operation on elements, or a node that applies one, has no kernel for a first operand of this dtype."""
     if op == "cumulative" and attrs["reducer"] == "logaddexp":
-        op = "log_add_exp"
+        order = attrs.get("accumulate") or Accumulate()
+        op, dtype = "log_add_exp", order.dtype or dtype
     return complex_reason(op, attrs, dtype) or function_reason(op, dtype)
 
 

@@ -11,7 +11,7 @@ from tlir.ir.ops import elementary, special
 from tlir.ir.types import DType
 
 _FUNCTIONS = frozenset(operation.name for family in (elementary, special) for operation in family.OPERATIONS)
-_NARROW_ALONE = frozenset({"erf_inv", "lgamma", "digamma"}) | frozenset(
+_NARROW_ALONE = frozenset({"erf_inv", "lgamma", "digamma", "erfcx", "ndtri", "log_ndtr", "log_add_exp"}) | frozenset(
     f"bessel_{name}" for name in ("i0", "i1", "i0e", "i1e", "j0", "j1", "k0", "k1", "k0e", "k1e", "y0", "y1")
 )
 """Functions with kernels for formats of at most 24 bits of precision only."""

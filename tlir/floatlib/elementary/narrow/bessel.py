@@ -68,12 +68,12 @@ def _y1(z: acb) -> acb:
     return _guarded(z, 1)
 
 
-def _largest_j(left: arb, height: arb) -> arb:
-    return height.cosh()
+def _largest_j(middle: arb, reach: arb) -> arb:
+    return reach.cosh()
 
 
-def _largest_y(left: arb, height: arb) -> arb:
-    return height.cosh() + 2 / (arb.pi() * left)
+def _largest_y(middle: arb, reach: arb) -> arb:
+    return reach.cosh() + 2 / (arb.pi() * (middle - reach))
 
 
 J0 = Cells(_j0, 1.0, FAR, 5, 10, 3 * ULP, singular=None, relative=False, largest=_largest_j)

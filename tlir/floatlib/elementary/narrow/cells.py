@@ -26,7 +26,7 @@ PRECISION, ACCURACY = 128, 64
 
 UNIT = 2.0**-53
 
-SINGULARITY_SHARES = (0.02, 0.08, 0.2, 0.4)
+SINGULARITY_SHARES = (0.02, 0.08, 0.2, 0.4, 0.6, 0.75, 0.85)
 """Where the ellipses that are tried end, between the singularity (0) and the cell (1)."""
 ENTIRE_SUMS = (8.0, 16.0, 32.0, 64.0, 96.0, 128.0, 192.0)
 """Sums of the semi-axes that are tried where there is no singularity."""
@@ -43,12 +43,12 @@ class Cells:
 
     ``function`` takes and gives balls of complex numbers; it is analytic but for real points up to ``singular``
     (everywhere where that is None). ``error``: what the error of ``at``, its roundings included, is below; ``bound``
-    proves it. It is the relative error, unless the function has zeros: ``relative`` False.
+    proves it. It is the relative error of a function that falls or rises, or the absolute one: ``relative`` False.
 
-    ``largest`` gives what the function's magnitude is at most in an ellipse about a cell, of the least real part and
-    the greatest imaginary part in it. None: the function is positive and falls on the real axis, and is nowhere in an
-    ellipse larger than at the leftmost point. So it is where it is completely monotonic, the integral of e**(-xt) for a
-    measure >= 0 of t.
+    ``largest`` gives what the function, or its distance from its value in the middle, is at most in magnitude in a
+    disc, of the disc's middle and radius. None: the function is positive and falls on the real axis, and is nowhere in
+    an ellipse about a cell larger than at the leftmost point. So it is where it is completely monotonic, the integral
+    of e**(-xt) for a measure >= 0 of t.
     """
 
     function: Callable[[acb], acb]
@@ -133,9 +133,8 @@ class Cells:
         return [axis + math.sqrt(axis * axis - 1) for axis in axes]
 
     def _distance_by(self, middle: float, half: float, rho: float) -> float:
-        across, up = arb(half) * (arb(rho) + 1 / arb(rho)) / 2, arb(half) * (arb(rho) - 1 / arb(rho)) / 2
-        left = middle - across
-        largest = self._at(left) if self.largest is None else self.largest(left, up)
+        reach = arb(half) * (arb(rho) + 1 / arb(rho)) / 2
+        largest = self._at(middle - reach) if self.largest is None else self.largest(arb(middle), reach)
         total = 4 * largest * arb(rho) ** -self.degree / (arb(rho) - 1)
         upper = float(total.upper())
         return upper if math.isfinite(upper) else math.inf
@@ -146,9 +145,7 @@ class Cells:
     def _least(self, middle: float, half: float) -> float:
         if not self.relative:
             return 1.0
-        if self.largest is not None:
-            raise ValueError("the least value is known only of functions that fall")
-        return float(self._at(arb(middle + half)).lower())
+        return min(float(abs(self._at(arb(end))).lower()) for end in (middle - half, middle + half))
 
 
 def _quotient(value: arb, half: float, power: int) -> arb:

@@ -51,6 +51,10 @@ def _no_pole(x: Number) -> Predicate:
     return m.either(x > -0.5, m.both(x < 0.0, m.negation(x.equals(x.rounded()))))
 
 
+def _probability(p: Number) -> Predicate:
+    return p.m.both(p > 0.0, p < 1.0)
+
+
 def _has_power(x: Number, y: Number) -> Predicate:
     """Not where x < 0 and y is no integer."""
     m = x.m
@@ -96,11 +100,15 @@ UNARY: dict[str, Kernel] = {
     "bessel_j1": Kernel(bessel.j1, 40 * ULP),
     "bessel_y0": Kernel(bessel.y0, 40 * ULP, _positive),
     "bessel_y1": Kernel(bessel.y1, 40 * ULP, _positive),
+    "erfcx": Kernel(error.erfcx, 38 * ULP),
+    "ndtri": Kernel(normal.ndtri, 55 * ULP, _probability, (0.25,)),
+    "log_ndtr": Kernel(normal.log_ndtr, normal.LOG_NDTR_ERROR),
     "rsqrt": Kernel(power.rsqrt, 4 * ULP, _positive),
     "cbrt": Kernel(power.cbrt, 96 * ULP),
 }
 
 BINARY: dict[str, Kernel] = {
+    "log_add_exp": Kernel(normal.log_add_exp, 40 * ULP, fallback=(0.5, 0.5)),
     "atan2": Kernel(arc.atan2, 76 * ULP, fallback=(0.5, 0.5)),
     "hypot": Kernel(power.hypot, 4 * ULP, fallback=(0.5, 0.5)),
     "power": Kernel(power.power, 600 * power.POWER_SLOPE, _has_power, (0.5, 0.5)),

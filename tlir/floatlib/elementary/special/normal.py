@@ -16,6 +16,8 @@ from tlir.floatlib.rounding import round_exact, zero_result
 LARGEST_SQUARE_EXPONENT = LARGEST_EXPONENT // 2 + 1
 """e**(x*x/2) for |x| >= 2**23 is beyond the largest number of every format."""
 
+LARGE_EXPONENT = 8
+
 
 def _scaled_erfc(square: arb) -> arb:
     """e**(z*z) erfc z for z > 0, from z*z (DLMF 7.11.2)."""
@@ -59,8 +61,11 @@ def log_ndtr(fmt: Format, x: Dyadic) -> Result:
     if not x.sign:
         if x.leading >= LARGEST_SQUARE_EXPONENT:
             return tiny(fmt, 1)
-        ball = x.to_arb()
-        return round_enclosure(fmt, lambda: (-(ball / arb(2).sqrt()).erfc() / 2).log1p())
+        ball, square = x.to_arb(), half_square.to_arb()
+        if x.leading < LARGE_EXPONENT:
+            return round_enclosure(fmt, lambda: (-(ball / arb(2).sqrt()).erfc() / 2).log1p())
+        # the enclosure of erfc at an operand that is rounded is wide there
+        return round_enclosure(fmt, lambda: (-(_scaled_erfc(square) * (-square).exp()) / 2).log1p())
     shift = max(0, fmt.precision + 3 - half_square.significand.bit_length())
     # the logarithm, below leading + 2, is less than one unit of the square written with bits below the last place
     if half_square.exponent - shift >= (x.leading + 2).bit_length() and x.leading > 0:

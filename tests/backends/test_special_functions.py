@@ -1,0 +1,54 @@
+"""Special functions inside kernels: running totals of exponentials, in every format that they are accumulated in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cuda_forms import inputs_of, same
+from lower_graphs import Builder
+
+from tlir.backends.cpu import device
+from tlir.backends.reference import evaluate
+from tlir.ir.graph import Body
+from tlir.ir.ops import Accumulate
+from tlir.ir.types import NAMED, TensorType
+from tlir.kernel.ir import Fallback
+from tlir.passes.lower import lower
+
+
+def running(dtype: str, accumulate: str | None) -> Body:
+    type = TensorType((7, 40), NAMED[dtype])
+    builder = Builder(np.random.default_rng(0))
+    attrs = {} if accumulate is None else {"accumulate": replace(Accumulate(), dtype=NAMED[accumulate])}
+    x = builder.input(type)
+    total = builder.add("cumulative", (x,), type, reducer="logaddexp", dimension=1, reverse=False, **attrs)
+    return builder.body([total])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "accumulate"), [("float32", None), ("bfloat16", None), ("bfloat16", "float32"), ("float16", "bfloat16")]
+)
+def test_running_logarithms_of_sums_are_kernels(dtype: str, accumulate: str | None) -> None:
+    pytest.importorskip("llvmlite")
+    body = running(dtype, accumulate)
+    inputs = inputs_of(body)
+    (expected,) = evaluate(body, inputs)
+    executable = device.Executable(body)
+    (result,) = executable.run(inputs)
+    assert expected.same_words(result)
+    assert executable.statistics.reference == []
+    same(body)
+
+
+@pytest.mark.parametrize(("dtype", "accumulate"), [("float64", None), ("float32", "float64")])
+def test_they_are_not_where_the_accumulator_has_no_kernel(dtype: str, accumulate: str | None) -> None:
+    pytest.importorskip("llvmlite")
+    body = running(dtype, accumulate)
+    (step,) = lower(body).steps
+    assert isinstance(step, Fallback)
+    assert "float64" in step.reason
+    inputs = inputs_of(body)
+    (result,) = device.Executable(body).run(inputs)
+    assert evaluate(body, inputs)[0].same_words(result)
