@@ -1,5 +1,4 @@
-"""Formats wider than 256 bits in kernels: on the cpu device by functions with loops over limbs, and from 640 bits on a
-GPU by the reference. The words are the reference's."""
+"""Formats wider than 256 bits in kernels: by functions with loops over limbs. The words are the reference's."""
 
 from __future__ import annotations
 
@@ -10,12 +9,16 @@ from programs import Program, elementwise, structured
 
 from tlir.backends.cpu import device
 from tlir.backends.cpu.device import Executable
+from tlir.backends.cuda import nvrtc
+from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.host import HostExecutable
+from tlir.backends.cuda.source import module, source
 from tlir.backends.reference import evaluate
 from tlir.floatlib.format import Format
 from tlir.ir.graph import Body
-from tlir.ir.tensor import Tensor
 from tlir.ir.types import DType, TensorType, complex_of
+from tlir.kernel.ir import Launch
+from tlir.passes.lower import lower
 
 pytest.importorskip("llvmlite")
 
@@ -33,11 +36,16 @@ def test_every_operation(program: Program, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(device, "SPLIT_FROM", 0)
     with np.errstate(all="ignore"):
         expected = evaluate(program.body, program.inputs)
-    executable = Executable(program.body)
+    executable, host = Executable(program.body), HostExecutable(program.body)
+    runs = []
     for count in ("1", "2"):
         monkeypatch.setenv("TLIR_THREADS", count)
-        for ref, want, result in zip(program.body.outputs, expected, executable.run(program.inputs), strict=True):
+        runs.append(executable.run(program.inputs))
+    runs.append(host.run(program.inputs))
+    for results in runs:
+        for ref, want, result in zip(program.body.outputs, expected, results, strict=True):
             assert want.same_words(result), program.body.nodes[ref.node]
+    assert executable.statistics.reference == host.statistics.reference
     left = {program.body.nodes[number].op for number, _ in executable.statistics.reference}
     assert left <= {"remainder", "divide", "integer_pow", "abs"} if "complex" in program.name else left <= {"remainder"}
 
@@ -62,21 +70,18 @@ def test_thousands_of_bits_are_compiled() -> None:
     """Written out limb by limb, such a product and quotient are hours of LLVM's time."""
     body, types = product(FLOAT2048, 5)
     inputs = [random_tensor(np.random.default_rng(k), type) for k, type in enumerate(types)]
-    executable = Executable(body)
-    results = executable.run(inputs)
-    assert not executable.statistics.reference
     with np.errstate(all="ignore"):
-        assert [a.same_words(b) for a, b in zip(evaluate(body, inputs), results, strict=True)] == [True]
+        expected = evaluate(body, inputs)
+    for executable in (Executable(body), HostExecutable(body)):
+        assert [a.same_words(b) for a, b in zip(expected, executable.run(inputs), strict=True)] == [True]
+        assert not executable.statistics.reference
 
 
-@pytest.mark.parametrize(("dtype", "left"), [(FLOAT300, False), (FLOAT700, True)], ids=str)
-def test_on_a_gpu_up_to_640_bits(dtype: DType, left: bool) -> None:
-    builder, type = Builder(np.random.default_rng(0)), TensorType((7,), dtype)
-    x, y = builder.input(type), builder.input(type)
-    body = builder.body([builder.add(op, (x, y), type) for op in ("add", "multiply")])
-    inputs: list[Tensor] = [random_tensor(np.random.default_rng(k), type) for k in range(2)]
-    executable = HostExecutable(body)
-    with np.errstate(all="ignore"):
-        pairs = zip(evaluate(body, inputs), executable.run(inputs), strict=True)
-    assert [a.same_words(b) for a, b in pairs] == [True, True]
-    assert bool(executable.statistics.reference) == left
+@pytest.mark.parametrize(("dtype", "architecture"), [(FLOAT700, "sm_80"), (FLOAT700, "sm_100"), (FLOAT2048, "sm_90")])
+def test_the_compiler_of_cuda_takes_the_source(dtype: DType, architecture: str) -> None:
+    if nvrtc.library() is None:
+        pytest.skip("NVRTC is not installed")
+    body, _ = product(dtype, 5)
+    sources = [source(step.kernel) for step in lower(body).steps if isinstance(step, Launch)]
+    text = module([made for made in sources if isinstance(made, Source)])
+    assert len(nvrtc.to_cubin(text, architecture)) > 1000

@@ -20,7 +20,7 @@ from tlir.ir.types import DType
 _BYTE = ir.IntType(8)
 
 
-def called(kernel: Kernel, result: DType, lanes: Lanes, items: Sequence[Item]) -> tuple[Item, Any]:
+def called(lanes: Lanes, kernel: Kernel, result: DType, items: Sequence[Item]) -> tuple[Item, Any]:
     """The kernel's words of these operands, and its flags as words of 64 bits if it has them."""
     b, count = lanes.builder, lanes.lanes
     function = big.function(b.module, kernel)

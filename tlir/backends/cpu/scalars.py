@@ -107,9 +107,10 @@ def _soft(kernel: Kernel, result: DType, lanes: Lanes, *items: Item) -> Item:
 
 
 def _software(kernel: Kernel, result: DType, lanes: Lanes, *items: Item) -> tuple[Item, Any]:
-    """The kernel's words of these operands, and its flags as words of the machine if it has them."""
-    if lanes.calls_big and is_big(kernel):
-        return big.called(kernel, result, lanes, items)
+    """The kernel's words of these operands, and its flags as words of the machine (64 bits for a big kernel) if it has
+    them."""
+    if is_big(kernel):
+        return (lanes.call_big or partial(big.called, lanes))(kernel, result, items)
     machine = lanes.machine(kernel.bits)
     operands = [
         lanes.uint(item, kernel.bits).resized(width) for item, width in zip(items, kernel.operands, strict=True)
@@ -505,7 +506,7 @@ def _to_integer(source: DType, result: DType, out_of_range: str) -> Emit:
 
     def emit(lanes: Lanes, x: Item) -> Item:
         found, flags = _software(kernel, result, lanes, x)
-        machine = lanes.machine(64 if lanes.calls_big and is_big(kernel) else kernel.bits)
+        machine = lanes.machine(kernel.bits)
         invalid = machine.and_(flags, machine.constant(int(Flags.INVALID)))
         least = lanes.splat(word_type(result), 1 << (result.bits - 1))
         inside = machine.equal(invalid, machine.constant(0))

@@ -68,8 +68,9 @@ class Lanes:
     """What calls a kernel of thousands of operations, if not as ``tlir.floatlib.soft.blocks`` compiles it:
     ``call_block(kernel, items)`` gives the limbs of the results and the lanes in which they are not certain."""
 
-    calls_big = True
-    """Whether software floats of more than 256 bits are functions that are called."""
+    call_big: Callable[..., tuple[Item, Any]] | None = None
+    """What calls a software kernel of more than 256 bits, if not LLVM code: ``call_big(kernel, result, items)`` gives
+    the words, and the flags as words of 64 bits."""
 
     def __init__(self, builder: Any, lanes: int, machine: type[LaneMachine] = LaneMachine) -> None:
         self.builder = builder

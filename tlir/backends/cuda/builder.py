@@ -22,6 +22,9 @@ from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1, I32, I64
 
 HALF = ir.HalfType()
 
+WIDTHS = (1, 8, 16, 32, 64)
+"""Bits of C++'s own integers; others are those of ``big.h``."""
+
 
 @dataclass(frozen=True)
 class Text:
@@ -37,6 +40,8 @@ class Text:
 def type_name(kind: Any) -> str:
     """The C++ type of an LLVM type."""
     if isinstance(kind, ir.IntType):
+        if kind.width not in WIDTHS:
+            return f"tl_uint<{kind.width}>"
         return "bool" if kind.width == 1 else f"uint{kind.width}_t"
     if kind == HALF:
         return "uint16_t"
@@ -50,6 +55,8 @@ def literal(kind: Any, value: Any) -> str:
     if isinstance(kind, ir.IntType):
         if kind.width == 1:
             return "true" if value else "false"
+        if kind.width not in WIDTHS:
+            return _long_literal(kind, int(value) & ((1 << kind.width) - 1))
         number = int(value) & ((1 << kind.width) - 1)
         return (
             f"{number:#x}{'ull' if kind.width == 64 else 'u'}"
@@ -61,6 +68,13 @@ def literal(kind: Any, value: Any) -> str:
         word = struct.pack(">d" if kind == DOUBLE else ">f", number).hex()
         return f"tl_bits_{'double' if kind == DOUBLE else 'float'}(0x{word}{'ull' if kind == DOUBLE else 'u'})"
     return number.hex() if kind == DOUBLE else f"{number.hex()}f"
+
+
+def _long_literal(kind: Any, value: int) -> str:
+    if value < 1 << 64:
+        return f"{type_name(kind)}({value:#x}ull)"
+    words = [value >> shift & 0xFFFFFFFFFFFFFFFF for shift in range(0, kind.width, 64)]
+    return f"tl_literal<{kind.width}>({', '.join(f'{word:#x}ull' for word in words)})"
 
 
 def expression(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -16,7 +17,7 @@ from tlir.backends.cpu.nest import Emitter, Ends
 from tlir.backends.cpu.settle import PARTS
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
-from tlir.backends.cuda import calls
+from tlir.backends.cuda import big, calls
 from tlir.backends.cuda.builder import Builder, Text, expression
 from tlir.backends.cuda.machine import CudaMachine
 from tlir.floatlib.elementary.complex import loop as complex_loop
@@ -38,11 +39,9 @@ FAR_EXPONENT = 20
 
 
 class CudaLanes(Lanes):
-    calls_big = False
-
     def __init__(self, builder: Builder, leave_open: Callable[[], None]) -> None:
         super().__init__(builder, 1, CudaMachine)
-        self.settle, self.call_block = self._settle, self._call_block
+        self.settle, self.call_block, self.call_big = self._settle, self._call_block, partial(big.call, self)
         self.leave_open = leave_open
 
     def call(self, name: str, result: Any, *arguments: Any) -> Any:

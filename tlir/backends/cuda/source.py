@@ -27,13 +27,10 @@ from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointe
 from tlir.backends.cuda.stages import staged
 from tlir.ir.graph import Graph
 from tlir.ir.types import DType
-from tlir.kernel.ir import Kernel, Launch, results_of
+from tlir.kernel.ir import Kernel, Launch
 from tlir.kernel.joining import join_variables
 from tlir.kernel.patterns import as_contraction
 from tlir.passes.lower import lower
-
-WIDEST = 640
-"""Bits of a word that kernels work with: the compiler's time grows faster than their square."""
 
 
 def source(kernel: Kernel) -> Source | str:
@@ -60,10 +57,6 @@ def source(kernel: Kernel) -> Source | str:
 
 def refusal(kernel: Kernel) -> str | None:
     """Why a kernel has no source, or None."""
-    dtypes = {value.dtype for statement in kernel.body.walk() for value in results_of(statement)}
-    long = next((dtype for dtype in dtypes if dtype.bits > WIDEST), None)
-    if long is not None:
-        return f"{long} has more than {WIDEST} bits"
     return unsupported(Nest(kernel, kernel.space, None, 1))
 
 

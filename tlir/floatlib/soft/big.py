@@ -10,7 +10,7 @@ This module needs llvmlite.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from llvmlite import ir
 
@@ -18,7 +18,7 @@ from tlir.floatlib.soft import digits
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.soft.division import QUOTIENT_DIGIT, ROOT_DIGIT, ROOT_START, ROOT_START_SHRINK
 from tlir.floatlib.soft.llvm import LlvmMachine
-from tlir.floatlib.soft.machine import Predicate, Real, Word
+from tlir.floatlib.soft.machine import Machine, Predicate, Real, Word
 from tlir.floatlib.soft.numpy_loop import count_limbs
 from tlir.floatlib.soft.uint import Uint
 from tlir.floatlib.words import integer_dtype
@@ -34,14 +34,31 @@ def is_big(kernel: Kernel) -> bool:
     return max(*kernel.operands, kernel.result) >= FROM_BITS
 
 
+class Long(Machine, Protocol):
+    """What ``BigUint`` needs of its machine: words of 64 bits, a builder of LLVM's instructions, and numbers' limbs."""
+
+    builder: Any
+
+    def product(self, x: BigUint, y: BigUint, count: int) -> BigUint:
+        """The lowest limbs of a product."""
+
+    def digits_of_quotient(self, rest: BigUint, divisor: BigUint, steps: int) -> tuple[BigUint, BigUint]:
+        """The quotient that so many digits make, and what is left of the rest (``digits.quotient``)."""
+
+    def digits_of_root(
+        self, doubled: BigUint, rest: BigUint, first: Real, long: int, pad: int, steps: int
+    ) -> tuple[BigUint, BigUint]:
+        """Twice the root that so many digits make, and what is left of the rest (``digits.root``)."""
+
+
 class BigUint(Uint):
     """A ``Uint`` that is one value of the type iN, N its bits (1 for none, the value being 0)."""
 
     __slots__ = ("value",)
 
-    m: BigMachine
+    m: Long
 
-    def __init__(self, m: BigMachine, value: Any, bits: int) -> None:
+    def __init__(self, m: Long, value: Any, bits: int) -> None:
         assert value.type == _type(bits)
         self.m = m
         self.value = value
@@ -239,14 +256,12 @@ class BigMachine(LlvmMachine):
         super().__init__(builder, 64)
 
     def product(self, x: BigUint, y: BigUint, count: int) -> BigUint:
-        """The lowest limbs of a product."""
         out = self._room(count)
         factors = [argument for factor in (x, y) for argument in self._stored(factor)]
         self.builder.call(digits.product(self.builder.module), [out, ir.Constant(_I64, count), *factors])
         return self._loaded(out, count)
 
     def digits_of_quotient(self, rest: BigUint, divisor: BigUint, steps: int) -> tuple[BigUint, BigUint]:
-        """The quotient that so many digits make, and what is left of the rest (``digits.quotient``)."""
         count, number = count_limbs(rest.bits), ir.Constant(_I64, steps)
         size = count_limbs(steps * QUOTIENT_DIGIT + 1)
         found, out = self._room(steps), self._room(size + 1)
@@ -258,7 +273,6 @@ class BigMachine(LlvmMachine):
     def digits_of_root(
         self, doubled: BigUint, rest: BigUint, first: Real, long: int, pad: int, steps: int
     ) -> tuple[BigUint, BigUint]:
-        """Twice the root that so many digits make, and what is left of the rest (``digits.root``)."""
         places = [self._stored(number) for number in (doubled, rest)]
         (twice, count), (left, whole) = places
         words = [ir.Constant(_I64, word) for word in ((long + pad) // 64, long, 2 * long + 2 + pad - 62)]
@@ -287,7 +301,7 @@ def _type(bits: int) -> Any:
     return ir.IntType(max(bits, 1))
 
 
-def _resized(m: LlvmMachine, value: Any, bits: int) -> Any:
+def _resized(m: Any, value: Any, bits: int) -> Any:
     kind = _type(bits)
     if value.type == kind:
         return value
