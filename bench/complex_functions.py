@@ -4,7 +4,7 @@ time per element beside the specification and PyTorch's and NumPy's functions, w
     python bench/complex_functions.py [COUNT [FILE]]
 
 COUNT operands of each function (2000 unless given), with normal deviates as parts, are compared with the specification;
-differences end the run with status 1. Times are medians of 7 on arrays of 2**17 operands, others each time, in
+differences end the run with status 1. Times are the best of 7 on arrays of 2**17 operands, others each time, in
 alternation, of one thread: of a graph of the one operation on the device ``cpu``, of the specification (on COUNT
 operands), and of the other libraries. The table goes to FILE too.
 """
@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
-from statistics import median
 from typing import Any
 
 os.environ["TLIR_THREADS"] = "1"
@@ -116,7 +115,7 @@ def row(name: str, dtype: DType, count: int) -> tuple[int, str]:
     word = word_dtype(dtype.float_format)
     columns = tuple(np.ascontiguousarray(x.view(word).reshape(-1, 2)[:, k]) for x in operands for k in range(2))
     share = share_undecided(name, dtype.float_format, columns)
-    ours, torch_time, numpy_time = (median(spent[1:]) for spent in times)
+    ours, torch_time, numpy_time = (min(spent[1:]) for spent in times)
     cells = [name, str(wrong), f"{share:.1e}", f"{specification:.0f}", f"{ours:.1f}"]
     cells += [
         "" if peer is None else f"{spent:.1f}" for peer, spent in zip(peers, (torch_time, numpy_time), strict=True)
