@@ -18,6 +18,7 @@ from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.elementary.narrow import arrays as elementary_fast
 from tlir.floatlib.elementary.narrow import loop as elementary_loop
 from tlir.floatlib.elementary.wide import loop as wide_loop
+from tlir.floatlib.elementary.wide import remainder as wide_remainder
 from tlir.floatlib.format import Format, text_of
 from tlir.floatlib.soft.blocks import LANES
 from tlir.floatlib.soft.catalog import Kernel
@@ -28,7 +29,10 @@ _BYTE = ir.IntType(8)
 
 
 def kernel_of(op: str, fmt: Format) -> Kernel | None:
-    """The kernel of a function in a format, whose flags have the bit ``UNDECIDED``; None where there is none."""
+    """The kernel of a function in a format, whose flags have the bit ``UNDECIDED``; None where there is none. Of
+    remainders those whose steps do not depend on the operands."""
+    if op == wide_remainder.NAME:
+        return wide_remainder.loop(fmt) if wide_remainder.applies(fmt) else None
     if elementary_fast.applies(op, fmt):
         return elementary_loop.loop(op, fmt)
     if elementary_double_loop.applies(op, fmt):

@@ -155,10 +155,11 @@ def _block(key: str) -> int:
     """The address of the function of a kernel with this key."""
 
     def make() -> Kernel:
-        from tlir.floatlib.elementary.wide.loop import loop
+        from tlir.floatlib.elementary.wide import loop, remainder
 
         op, text = key.split(" ", 1)
-        return loop(op, from_text(text))
+        fmt = from_text(text)
+        return remainder.loop(fmt) if op == remainder.NAME else loop.loop(op, fmt)
 
     return blocks.functions(key, make)["block"]
 

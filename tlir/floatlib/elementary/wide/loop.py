@@ -36,11 +36,15 @@ INVALID = int(Flags.INVALID)
 
 
 def applies(name: str, fmt: Format) -> bool:
-    """Whether there is a loop for the function and the format: one of IEEE 754's kind of 25 to 237 bits of precision
-    and at most 20 exponent bits."""
+    """Whether there is a loop for the function and the format, which ``fits``."""
+    return name in FUNCTIONS and fits(fmt)
+
+
+def fits(fmt: Format) -> bool:
+    """Whether there are loops for a format: one of IEEE 754's kind of 25 to 237 bits of precision and at most 20
+    exponent bits."""
     return (
-        name in FUNCTIONS
-        and fmt.infinities
+        fmt.infinities
         and fmt.nans == "ieee"
         and fmt.signed
         and fmt.signed_zero
