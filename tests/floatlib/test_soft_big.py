@@ -112,6 +112,31 @@ def hard_rows(fmt: Format, name: str) -> list[tuple[int, ...]]:
     return list(product(*[numbers[::2]] * OPERANDS[name]))[:400]
 
 
+@pytest.mark.parametrize("fmt", SMALL, ids=str)
+def test_every_remainder_of_small_formats(fmt: Format) -> None:
+    remainders(fmt, all_rows(fmt, 2))
+
+
+@pytest.mark.parametrize("fmt", [*MIDDLE, *LONG[::3], FORMATS["float32"], FORMATS["float256"]], ids=str)
+def test_remainders_of_near_and_far_exponents(fmt: Format) -> None:
+    rows = directed_rows(fmt, 300, 2)[:500]
+    one, p = fmt.bias << fmt.fraction_bits, fmt.fraction_bits
+    if p > 8:
+        for distance in (0, 1, 47, 48, 49, 95, 96, 97, p, min(300, fmt.bias - 1)):
+            ends = [0, 1, (1 << p) - 1, 1 << (p - 1), 3]
+            rows += [(one + (min(distance, fmt.bias - 1) << p) + x, one + y) for x in ends for y in ends]
+    remainders(fmt, rows)
+
+
+def remainders(fmt: Format, rows: list[tuple[int, ...]]) -> None:
+    kernel = catalog.remainder_truncated(fmt, True)
+    words, flags = llvm.run(kernel, columns(kernel.operands, rows))
+    want = [arithmetic.remainder_truncated(fmt, *row) for row in rows]
+    different = [k for k, word in enumerate(to_ints(fmt, words)) if int(word) != want[k][0]]
+    assert not different, [hex(word) for word in rows[different[0]]]
+    assert flags.tolist() == [int(raised) for _, raised in want]
+
+
 @pytest.mark.parametrize("fmt", [Format(15, 300), Format(20, 2000)], ids=str)
 def test_what_does_not_round(fmt: Format) -> None:
     rows = directed_rows(fmt, 150, 2)[:400]

@@ -116,7 +116,8 @@ def remainder_truncated(fmt: Format, a: Words, b: Words, flags: bool = False) ->
     """a - b * trunc(a / b), exact: C's fmod."""
     a, b = words.broadcast(fmt, a, b)
     if not is_native(fmt, "remainder_truncated"):
-        return specified("remainder_truncated", arithmetic.remainder_truncated, fmt, (a, b), flags)
+        kernel = catalog.remainder_truncated(fmt, flags)
+        return specified("remainder_truncated", arithmetic.remainder_truncated, fmt, (a, b), flags, kernel)
     ensure_float_environment()
     with np.errstate(all="ignore"):
         result = from_carrier(fmt, np.fmod(to_carrier(fmt, a), to_carrier(fmt, b)))

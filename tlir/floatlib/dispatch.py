@@ -176,8 +176,11 @@ def _processed(operation: str, fmt: Format, operands: tuple[Words, ...]) -> Word
         return native.from_carrier(fmt, native.fma_in_float64(*(native.to_float64(fmt, x) for x in operands)))
 
 
-def specified(key: Any, function: Any, fmt: Format, operands: Sequence[Words], flags: bool) -> Any:
-    """``function(fmt, *words)`` of operands and results of one format that no kernel computes, by table or elements."""
+def specified(
+    key: Any, function: Any, fmt: Format, operands: Sequence[Words], flags: bool, kernel: Kernel | None = None
+) -> Any:
+    """``function(fmt, *words)`` of operands and results of one format that NumPy does not compute: by table, by a kernel
+    once that is compiled, or by elements."""
     typed = [(fmt, operand) for operand in operands]
     size = int(np.prod(words.shape_of(*typed[0]), dtype=np.int64))
     function = partial(function, fmt)
@@ -186,7 +189,9 @@ def specified(key: Any, function: Any, fmt: Format, operands: Sequence[Words], f
             (key, fmt), lambda columns: by_elements(function, fmt, [(fmt, c) for c in columns]), typed, flags
         )
     else:
-        both = by_elements(function, fmt, typed)
+        both = None if kernel is None else choice.run_compiled(kernel, tuple(operands), "numpy")
+        if both is None:
+            both = by_elements(function, fmt, typed)
     return both if flags else both[0]
 
 

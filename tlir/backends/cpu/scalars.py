@@ -22,7 +22,6 @@ from tlir.floatlib.soft import bits, catalog
 from tlir.floatlib.soft.big import is_big
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.ir.types import NAMED, DType
-from tlir.passes.lower.functions import function_reason
 from tlir.passes.lower.words import integer_word
 
 INT32 = NAMED["int32"]
@@ -206,15 +205,22 @@ def _sign(dtype: DType, lanes: Lanes, x: Item) -> Item:
     return lanes.number(dtype, b.select(b.fcmp_unordered("ueq", real, zero), real, unit))
 
 
-def _remainder(dtype: DType) -> Emit | None:
-    """Of a format whose numbers float64 has: there the remainder is exact, and so is the way back."""
-    if function_reason("remainder", dtype) is not None:
-        return None
+def _remainder(dtype: DType) -> Emit:
+    """By float64 where that has the numbers of a format: there the remainder is exact, and so is the way back."""
+    if not in_float64(dtype.float_format):
+        return partial(_soft, catalog.remainder_truncated(dtype.float_format), dtype)
     wide = NAMED["float64"]
     there, back = _between_floats(dtype, wide), _between_floats(wide, dtype)
     return lambda lanes, *items: back(
         lanes, lanes.number(wide, lanes.builder.frem(*(lanes.real(there(lanes, item)) for item in items)))
     )
+
+
+def in_float64(fmt: Format) -> bool:
+    """Whether float64 has all numbers of a format, and the format a zero."""
+    wide = FLOAT64
+    small = fmt.emin - fmt.fraction_bits >= wide.emin - wide.fraction_bits and fmt.emax <= wide.emax
+    return fmt.has_zero and fmt.precision <= wide.precision and small
 
 
 def _integer_pow(dtype: DType, exponent: int) -> Emit | None:

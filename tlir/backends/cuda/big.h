@@ -169,14 +169,14 @@ TL_MEMBER uint64_t tl_digit(uint64_t leading, double inverse, double scale) {
   return (uint64_t)__dmul_rn(__dmul_rn(__ull2double_rn(leading), inverse), scale);
 }
 
-// The digits of rest / divisor, DIGIT bits each, made one number; what is left of the rest is less than twice the divisor.
+// The digits of rest / divisor, DIGIT bits each, made one number of which the lowest bits are kept; what is left of the rest is less than twice the divisor.
 // The divisor's highest bit is the last but one of its limbs, and the rest less than twice the divisor.
 template <int BITS, int DIGIT, int N>
-TL_LONG tl_uint<BITS> tl_quotient(tl_uint<N>& rest, const tl_uint<N>& divisor, int steps, double shrink, double scale) {
+TL_LONG tl_uint<BITS> tl_quotient(tl_uint<N>& rest, const tl_uint<N>& divisor, uint64_t steps, double shrink, double scale) {
   tl_uint<BITS> found((uint64_t)0);
   const int top = rest.N - 1;
   const double inverse = __dmul_rn(__ddiv_rn(1.0, __ull2double_rn(divisor.at[top] >> 10)), shrink);
-  TL_LOOP for (int step = 0; step < steps; ++step) {
+  TL_LOOP for (uint64_t step = 0; step < steps; ++step) {
     const uint64_t digit = tl_digit(rest.at[top] >> 1, inverse, scale);
     tl_next_rest<DIGIT>(rest.at, divisor.at, rest.N, 0, digit);
     uint64_t carry = digit, below = 0;

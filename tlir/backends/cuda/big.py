@@ -20,6 +20,7 @@ from tlir.backends.cuda.calls import Called
 from tlir.backends.cuda.machine import CudaMachine
 from tlir.floatlib.soft.big import BigUint
 from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.digits import QUOTIENT_SCALE, ROOT_SCALE
 from tlir.floatlib.soft.division import (
     QUOTIENT_DIGIT,
     QUOTIENT_SHRINK,
@@ -52,16 +53,24 @@ class CudaBigMachine(CudaMachine):
     def digits_of_quotient(self, rest: BigUint, divisor: BigUint, steps: int) -> tuple[BigUint, BigUint]:
         bits = 64 * count_limbs(steps * QUOTIENT_DIGIT + 1)
         left = self._variable(rest)
-        numbers = f"{steps}, {QUOTIENT_SHRINK.hex()}, {(2.0 ** (QUOTIENT_DIGIT - 9)).hex()}"
-        found = self._number(bits, f"tl_quotient<{bits}, {QUOTIENT_DIGIT}>({left.value}, {_long(divisor)}, {numbers})")
-        return found, left
+        return self._quotient(bits, left, divisor, str(steps)), left
+
+    def rest_of_quotient(self, rest: BigUint, divisor: BigUint, steps: Word) -> BigUint:
+        left = self._variable(rest)
+        self._quotient(64, left, divisor, expression(steps))
+        return left
+
+    def _quotient(self, bits: int, left: BigUint, divisor: BigUint, steps: str) -> BigUint:
+        """The lowest bits of the quotient."""
+        numbers = f"{steps}, {QUOTIENT_SHRINK.hex()}, {QUOTIENT_SCALE.hex()}"
+        return self._number(bits, f"tl_quotient<{bits}, {QUOTIENT_DIGIT}>({left.value}, {_long(divisor)}, {numbers})")
 
     def digits_of_root(
         self, doubled: BigUint, rest: BigUint, first: Real, long: int, pad: int, steps: int
     ) -> tuple[BigUint, BigUint]:
         twice, left = self._variable(doubled), self._variable(rest)
         places = f"{long - ROOT_START - ROOT_DIGIT}, {2 * long + 2 + pad - 62}, {steps}"
-        numbers = f"{ROOT_SHRINK.hex()}, {(2.0 ** (ROOT_DIGIT - 61 + ROOT_START)).hex()}"
+        numbers = f"{ROOT_SHRINK.hex()}, {ROOT_SCALE.hex()}"
         self.builder.line(
             f"tl_root<{ROOT_DIGIT}>({twice.value}, {left.value}, {expression(first)}, {places}, {numbers});"
         )

@@ -31,7 +31,7 @@ _I64, _BYTE = ir.IntType(64), ir.IntType(8)
 
 def is_big(kernel: Kernel) -> bool:
     """Whether the kernel is compiled in this way."""
-    return max(*kernel.operands, kernel.result) >= FROM_BITS
+    return kernel.long or max(*kernel.operands, kernel.result) >= FROM_BITS
 
 
 class Long(Machine, Protocol):
@@ -44,6 +44,9 @@ class Long(Machine, Protocol):
 
     def digits_of_quotient(self, rest: BigUint, divisor: BigUint, steps: int) -> tuple[BigUint, BigUint]:
         """The quotient that so many digits make, and what is left of the rest (``digits.quotient``)."""
+
+    def rest_of_quotient(self, rest: BigUint, divisor: BigUint, steps: Word) -> BigUint:
+        """What a number of digits that is not known before leaves of the rest (``digits.remaining``)."""
 
     def digits_of_root(
         self, doubled: BigUint, rest: BigUint, first: Real, long: int, pad: int, steps: int
@@ -189,18 +192,29 @@ class BigUint(Uint):
 
     def quotient(self, divisor: Uint, fraction_bits: int) -> tuple[BigUint, Predicate]:
         """As ``division.divide``, to whole digits, and then cut off."""
-        m = self.m
-        count, steps = count_limbs(divisor.bits + 1), -(-fraction_bits // QUOTIENT_DIGIT)
+        assert isinstance(divisor, BigUint)
+        m, count, steps = self.m, count_limbs(divisor.bits + 1), -(-fraction_bits // QUOTIENT_DIGIT)
         # the divisor's highest bit is the last but one of its limbs
         up = 64 * count - 1 - divisor.bits
         rest, unit = (number.resized(64 * count).left(up, 64 * count) for number in (self, divisor))
-        assert isinstance(rest, BigUint)
-        assert isinstance(unit, BigUint)
         whole = steps * QUOTIENT_DIGIT
         found, left = m.digits_of_quotient(rest, unit, steps)
         short, exact = m.negation(left.less(unit)), m.either(left.is_zero(), left.equals(unit))
         result = found.at_most(whole + 1).plus_bit(short, whole + 1)
         return result._cut(whole - fraction_bits, m.negation(exact))
+
+    def remaining(self, divisor: BigUint, distance: Word) -> BigUint:
+        """The number times 2**distance modulo the divisor, for a number < 2 divisor, whose highest bit is set.
+
+        Whole digits are taken: the number enters shifted down by as many bits as they have beyond the distance."""
+        m, count = self.m, count_limbs(divisor.bits + 1 + QUOTIENT_DIGIT)
+        up, digit = 64 * count - 1 - divisor.bits, m.constant(QUOTIENT_DIGIT)
+        steps = m.builder.udiv(m.add(distance, m.constant(QUOTIENT_DIGIT - 1)), digit)
+        spare = m.subtract(m.multiply(steps, digit), distance)
+        rest, unit = (number.resized(64 * count).left(up, 64 * count) for number in (self, divisor))
+        left = m.rest_of_quotient(rest.right_by(spare, QUOTIENT_DIGIT - 1), unit, steps)
+        left = left.chosen(left.less(unit), left.minus(unit))
+        return left.right(up).at_most(divisor.bits)
 
     def square_root(self) -> tuple[BigUint, Predicate]:
         """As ``division.square_root``, to whole digits, and then cut off. N is the number, made 2 S bits long.
@@ -269,6 +283,11 @@ class BigMachine(LlvmMachine):
         self.builder.call(digits.quotient(self.builder.module), [found, number, left, *by])
         self.builder.call(digits.assembled(self.builder.module), [out, found, number])
         return self._loaded(out, size), self._loaded(left, count)
+
+    def rest_of_quotient(self, rest: BigUint, divisor: BigUint, steps: Word) -> BigUint:
+        (left, count), by = self._stored(rest), self._stored(divisor)
+        self.builder.call(digits.remaining(self.builder.module), [steps, left, *by])
+        return self._loaded(left, count.constant)
 
     def digits_of_root(
         self, doubled: BigUint, rest: BigUint, first: Real, long: int, pad: int, steps: int

@@ -30,6 +30,7 @@ class Kernel:
     ``name``: the operation, the formats and the modes, for people. ``operands`` and ``result``: bits of their words,
     which arrays hold as ``words`` says. ``bits``: the machine word that suits it. ``interleave``: how many vectors a
     compiled loop takes at a time, which hides the latency of long chains of operations; 0 where the compiler decides.
+    ``long``: whether it is for machines of long integers alone (``big``), whatever the format's width.
     ``key``: of a kernel of thousands of operations, which ``soft.blocks`` compiles: a text that no other one has.
     """
 
@@ -41,6 +42,7 @@ class Kernel:
     build: Callable[..., Result]
     interleave: int = 0
     key: str = ""
+    long: bool = False
 
     def __call__(self, m: Machine, *operands: Uint) -> Result:
         return self.build(m, *operands)
@@ -67,6 +69,12 @@ def arithmetic(operation: str, fmt: Format, rounding: Rounding = Rounding.NEARES
     # each digit of a quotient or root waits for the one before it
     interleave = 4 if operation in ("divide", "sqrt") else 0
     return Kernel(name, (fmt.width,) * OPERANDS[operation], fmt.width, _bits(largest, fmt), flags, build, interleave)
+
+
+@cache
+def remainder_truncated(fmt: Format, flags: bool = False) -> Kernel:
+    build = partial(_swapped(kernels.remainder_truncated), fmt, flags=flags)
+    return Kernel(f"remainder({fmt})", (fmt.width,) * 2, fmt.width, 64, flags, build, long=True)
 
 
 @cache

@@ -17,6 +17,11 @@ from tlir.floatlib.soft.division import QUOTIENT_DIGIT, QUOTIENT_SHRINK, ROOT_DI
 _I64, _I128, _DOUBLE = ir.IntType(64), ir.IntType(128), ir.DoubleType()
 _LIMBS = _I64.as_pointer()
 
+QUOTIENT_SCALE = 2.0 ** (QUOTIENT_DIGIT - 9)
+ROOT_SCALE = 2.0 ** (ROOT_DIGIT - 61 + ROOT_START)
+"""What makes a digit of the leading bits of a remainder, 63 of a quotient's and 62 of a root's, over those of the
+divisor or the root."""
+
 
 def _word(value: int) -> Any:
     return ir.Constant(_I64, value)
@@ -154,24 +159,39 @@ def quotient(module: ir.Module) -> Any:
     """
 
     def write(b: ir.IRBuilder, found: Any, steps: Any, rest: Any, divisor: Any, n: Any) -> None:
-        numbers = _Numbers(b)
-        top = b.sub(n, _word(1))
-        # 53 bits of the divisor's 63, and 63 of the rest's 64
-        lowered = b.uitofp(b.lshr(numbers.load(divisor, top), _word(10)), _DOUBLE)
-        inverse = b.fmul(b.fdiv(ir.Constant(_DOUBLE, 1.0), lowered), ir.Constant(_DOUBLE, QUOTIENT_SHRINK))
-        with counting(b, steps) as step:
-            leading = b.lshr(numbers.load(rest, top), _word(1))
-            digit = _truncated(b, leading, inverse, 2.0 ** (QUOTIENT_DIGIT - 9))
-            numbers.store(digit, found, step)
-            with carrying(b, n, [_word(0)] * 3) as (j, (below, carry, borrow), hand):
-                limb = numbers.load(rest, j)
-                taken = numbers.times_plus(digit, numbers.load(divisor, j), carry)
-                moved = numbers.funnel(limb, below, QUOTIENT_DIGIT)
-                left, next_borrow = numbers.minus(moved, numbers.low(taken), borrow)
-                numbers.store(left, rest, j)
-                hand(limb, numbers.high(taken), next_borrow)
+        for step, digit in _digits(b, steps, rest, divisor, n):
+            _Numbers(b).store(digit, found, step)
 
     return _function(module, "limbs quotient", [_LIMBS, _I64, _LIMBS, _LIMBS, _I64], write)
+
+
+def remaining(module: ir.Module) -> Any:
+    """remaining(number of digits, rest, divisor, n): what ``quotient`` leaves of the rest, without the digits."""
+
+    def write(b: ir.IRBuilder, steps: Any, rest: Any, divisor: Any, n: Any) -> None:
+        for _ in _digits(b, steps, rest, divisor, n):
+            pass
+
+    return _function(module, "limbs remaining", [_I64, _LIMBS, _LIMBS, _I64], write)
+
+
+def _digits(b: ir.IRBuilder, steps: Any, rest: Any, divisor: Any, n: Any) -> Iterator[tuple[Any, Any]]:
+    """Writes a loop that takes digits off the rest, and stands in it once: the number of a digit, and the digit."""
+    numbers = _Numbers(b)
+    top = b.sub(n, _word(1))
+    # 53 bits of the divisor's 63, and 63 of the rest's 64
+    lowered = b.uitofp(b.lshr(numbers.load(divisor, top), _word(10)), _DOUBLE)
+    inverse = b.fmul(b.fdiv(ir.Constant(_DOUBLE, 1.0), lowered), ir.Constant(_DOUBLE, QUOTIENT_SHRINK))
+    with counting(b, steps) as step:
+        digit = _truncated(b, b.lshr(numbers.load(rest, top), _word(1)), inverse, QUOTIENT_SCALE)
+        yield step, digit
+        with carrying(b, n, [_word(0)] * 3) as (j, (below, carry, borrow), hand):
+            limb = numbers.load(rest, j)
+            taken = numbers.times_plus(digit, numbers.load(divisor, j), carry)
+            moved = numbers.funnel(limb, below, QUOTIENT_DIGIT)
+            left, next_borrow = numbers.minus(moved, numbers.low(taken), borrow)
+            numbers.store(left, rest, j)
+            hand(limb, numbers.high(taken), next_borrow)
 
 
 def assembled(module: ir.Module) -> Any:
@@ -221,7 +241,7 @@ def root(module: ir.Module) -> Any:
             )
             window = b.trunc(b.lshr(pair, numbers.double(offset)), _I64)
             leading = b.and_(window, _word((1 << 62) - 1))
-            digit = _truncated(b, leading, inverse, 2.0 ** (ROOT_DIGIT - 61 + ROOT_START))
+            digit = _truncated(b, leading, inverse, ROOT_SCALE)
             limb, shift = b.lshr(at, _word(6)), b.and_(at, _word(63))
             spread = b.shl(numbers.double(digit), numbers.double(shift))
             _each_half(numbers, doubled, limb, n, spread, b.or_)

@@ -138,6 +138,28 @@ def divide(m: Machine, fmt: Format, a: Uint, b: Uint, rounding: Rounding = NEARE
     return override(m, finite, [*cases, *nan_cases(m, fmt, flags, x, y)])
 
 
+def remainder_truncated(m: Machine, fmt: Format, a: Uint, b: Uint, flags: bool = False) -> Result:
+    """a - b * trunc(a / b), exact. It takes as many steps as the exponents differ by digits, so that only machines that
+    have loops can do it: those of ``BigUint``."""
+    x, y = unpack(m, fmt, a), unpack(m, fmt, b)
+    precision = fmt.precision
+    numerator, x_shift = normalized(m, x)
+    denominator, y_shift = normalized(m, y)
+    denominator = denominator.with_bit(precision - 1, y.zero)
+    below = x.magnitude.less(y.magnitude)
+    difference = m.subtract(m.add(x.field, y_shift), m.add(y.field, x_shift))
+    distance = m.select(m.either(below, m.either(x.zero, y.zero)), m.constant(0), difference)
+    rest = numerator.remaining(denominator, distance)
+    # the divisor's highest bit has the exponent y.field - 1 - y_shift, counted from emin
+    top = Exponent(m.subtract(m.add(y.field, m.constant(precision)), y_shift), precision + 1)
+    finite = round_pack(m, fmt, x.sign, rest, top, flags=flags)
+    cases = [zero_case(m, fmt, rest.is_zero(), x.sign), (m.either(below, x.zero), x.word, 0)]
+    if fmt.infinities:
+        cases.append((y.inf, x.word, 0))
+    cases.append(invalid_case(m, fmt, m.either(x.inf, y.zero)))
+    return override(m, finite, [*cases, *nan_cases(m, fmt, flags, x, y)])
+
+
 def sqrt(m: Machine, fmt: Format, a: Uint, rounding: Rounding = NEAREST_EVEN, flags: bool = False) -> Result:
     """The square root of a."""
     x = unpack(m, fmt, a)

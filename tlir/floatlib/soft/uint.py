@@ -285,6 +285,10 @@ class Uint:
         """As ``division.divide``, or None where that is to write it out."""
         return None
 
+    def remaining(self, divisor: Any, distance: Word) -> Uint:
+        """The number times 2**distance modulo the divisor, which needs a loop."""
+        raise NotImplementedError
+
     def square_root(self) -> tuple[Uint, Predicate] | None:
         """As ``division.square_root``, or None where that is to write it out."""
         return None

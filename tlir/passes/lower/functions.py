@@ -11,9 +11,11 @@ from tlir.ir.ops import elementary, special
 from tlir.ir.types import DType
 
 _FUNCTIONS = frozenset(operation.name for family in (elementary, special) for operation in family.OPERATIONS)
-_NARROW_ALONE = frozenset({"erf_inv", "lgamma", "digamma", "erfcx", "ndtri", "log_ndtr", "log_add_exp"}) | frozenset(
+_BESSEL = frozenset(
     f"bessel_{name}" for name in ("i0", "i1", "i0e", "i1e", "j0", "j1", "k0", "k1", "k0e", "k1e", "y0", "y1")
 )
+_NORMAL = frozenset({"erf_inv", "erfcx", "ndtri", "log_ndtr", "log_add_exp"})
+_NARROW_ALONE = _BESSEL | _NORMAL | {"lgamma", "digamma", "polygamma", "zeta"}
 """Functions with kernels for formats of at most 24 bits of precision only."""
 
 WITHOUT_KERNEL = frozenset(op.name for op in special.OPERATIONS) - _NARROW_ALONE
@@ -79,19 +81,10 @@ def has_complex_kernel(op: str, component: DType) -> bool:
     return op in _COMPLEX and fmt.signed and fmt.has_zero and (narrow or fmt == FORMATS["float64"])
 
 
-def _in_float64(fmt: Format) -> bool:
-    """Whether float64 has all numbers of a format, and the format a zero: its remainders are float64's then."""
-    wide = FORMATS["float64"]
-    small = fmt.emin - fmt.fraction_bits >= wide.emin - wide.fraction_bits and fmt.emax <= wide.emax
-    return fmt.has_zero and fmt.precision <= wide.precision and small
-
-
 def function_reason(op: str, dtype: DType) -> str | None:
     """Why a function of this dtype has no kernel; None for one that has, and for every other operation."""
     if op in WITHOUT_KERNEL:
         return REASON
-    if op == "remainder" and dtype.is_float and not _in_float64(dtype.float_format):
-        return f"it takes as many steps in {dtype} as the operands' exponents differ"
     if op not in _WITH or not dtype.is_float or has_kernel(op, dtype):
         return None
     return f"no kernel computes it in {dtype} within a proven bound"
