@@ -12,7 +12,10 @@ from lower_graphs import Builder, random_tensor
 
 from tlir.backends.cpu import device, settle
 from tlir.backends.cpu.device import Executable
+from tlir.backends.cuda import nvrtc
+from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.host import HostExecutable
+from tlir.backends.cuda.source import Code, code, module
 from tlir.backends.reference import evaluate
 from tlir.floatlib.array_conversions import convert
 from tlir.floatlib.elementary import elementary
@@ -20,11 +23,11 @@ from tlir.floatlib.elementary.double import loop as double
 from tlir.floatlib.elementary.wide.functions import NAMES
 from tlir.floatlib.format import FORMATS, Format, from_text, text_of
 from tlir.floatlib.words import from_ints, to_ints
-from tlir.ir.graph import Body, Graph
+from tlir.ir.graph import Body, Graph, Ref
 from tlir.ir.ops import OPERATIONS
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, DType, TensorType
-from tlir.kernel.ir import Fallback
+from tlir.kernel.ir import Fallback, Launch
 from tlir.passes.check.lowering import check_lowering
 from tlir.passes.lower import lower
 
@@ -239,3 +242,24 @@ def test_what_double_double_numbers_leave_open_is_decided_by_more_digits_on_the_
         rows = zip(*(column.tolist() for column in found), strict=True)
         assert np.asarray(result.words).tolist() == [elementary(op, FLOAT64, *row)[0] for row in rows], op
         assert settle._functions[f"{op} float64"] is not None
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason="NVRTC is not installed")
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
+def test_nvrtc_compiles_them(architecture: str) -> None:
+    """As functions that are called, each once, though two kernels need them."""
+    chosen, bodies = SOME if architecture == nvrtc.ARCHITECTURES[-1] else SOME[:2], []
+    for dtype, shape in ((DTYPES["float128"], (SIZE,)), (NAMED["float64"], (SIZE,)), (DTYPES["float128"], (3, 5))):
+        builder, type = Builder(np.random.default_rng(0)), TensorType(shape, dtype)
+        for op in chosen:
+            builder.add(op, [builder.input(type) for _ in OPERATIONS[op].operands], type)
+        bodies.append(builder.body([Ref(node.id) for node in builder.nodes if node.op != "input"]))
+    text = module(one for body in bodies for one in sources(body))
+    ptx = nvrtc.to_ptx(text, architecture)
+    assert ptx.count(".entry") == len({one.name for body in bodies for one in sources(body)})
+    assert ptx.count("\n.func") == text.count("TL_CALLED tl_words") == 2 * len(chosen)
+
+
+def sources(body: Body) -> list[Source]:
+    codes = [code(step.kernel) for step in lower(body).steps if isinstance(step, Launch)]
+    return [one for found in codes if isinstance(found, Code) for one, _ in found.sources]
