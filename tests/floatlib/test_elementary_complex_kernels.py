@@ -68,28 +68,32 @@ def ordinary(name: str, fmt: Format, size: int) -> tuple[Words, ...]:
 
 
 def check(name: str, fmt: Format, columns: tuple[Words, ...]) -> int:
-    """That what is decided is so as the specification has it; the number of the others."""
-    with np.errstate(all="ignore"):
-        words, undecided = decided_on_numpy(name, fmt, columns)
-    for k in np.setdiff1d(np.arange(columns[0].size), undecided):
+    """That what is decided is so as the specification has it, and flags where they are; the number of the others."""
+    words, _, undecided = decided_on_numpy(name, fmt, columns)
+    others, flags, without_flags = decided_on_numpy(name, fmt, columns, flags=True)
+    decided = np.ones((2, columns[0].size), bool)
+    decided[0, undecided], decided[1, without_flags] = False, False
+    for k in np.flatnonzero(decided.any(0)):
         row = [int(column[k]) for column in columns]
-        expected, _ = elementary_complex(name, fmt, *zip(row[::2], row[1::2], strict=True))
-        assert tuple(map(int, words[k])) == expected, f"{name} {fmt} {[hex(word) for word in row]}"
+        expected, raised = elementary_complex(name, fmt, *zip(row[::2], row[1::2], strict=True))
+        what = f"{name} {fmt} {[hex(word) for word in row]}"
+        assert not decided[0, k] or tuple(map(int, words[k])) == expected, what
+        assert not decided[1, k] or (tuple(map(int, others[k])), int(flags[k])) == (expected, int(raised)), what
     return int(undecided.size)
 
 
-def decided_on_numpy(name: str, fmt: Format, columns: tuple[Words, ...]) -> tuple[Words, Any]:
+def decided_on_numpy(name: str, fmt: Format, columns: tuple[Words, ...], flags: bool = False) -> tuple[Words, Any, Any]:
     """What ``loop.evaluate_fast`` gives, by NumPy however few elements there are."""
 
     def run(far: bool, some: tuple[Words, ...]) -> tuple[Words, Any]:
-        words, marks = numpy_loop.run(loop.loop(name, fmt, far), some)
-        return np.ascontiguousarray(words).view(word_dtype(fmt)).reshape(-1, 2), np.flatnonzero(marks)
+        words, marks = numpy_loop.run(loop.loop(name, fmt, far, flags), some)
+        return np.ascontiguousarray(words).view(word_dtype(fmt)).reshape(-1, 2), marks
 
-    words, places = run(False, columns)
+    words, marks = run(False, columns)
+    places = np.flatnonzero(marks & loop.LEFT)
     if places.size and loop.has_angle(name):
-        some, left = run(True, tuple(column[places] for column in columns))
-        words[places], places = some, places[left]
-    return words, places
+        words[places], marks[places] = run(True, tuple(column[places] for column in columns))
+    return words, marks, np.flatnonzero(marks & loop.LEFT)
 
 
 @pytest.mark.parametrize("fmt", [FLOAT32, FLOAT64], ids=str)
@@ -187,7 +191,8 @@ def test_where_terms_cancel(operands: Callable[..., Any], name: str, fmt: Format
 @pytest.mark.parametrize("fmt", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_ordinary_operands_are_decided(name: str, fmt: Format) -> None:
-    assert decided_on_numpy(name, fmt, ordinary(name, fmt, 20000))[1].size <= 1
+    assert decided_on_numpy(name, fmt, ordinary(name, fmt, 20000))[2].size <= 1
+    assert decided_on_numpy(name, fmt, ordinary(name, fmt, 20000), flags=True)[2].size <= 1
 
 
 @pytest.mark.parametrize("fmt", [FLOAT32, FLOAT64], ids=str)
@@ -249,14 +254,17 @@ def test_compiled_loops_decide_the_same_words(name: str, fmt: Format) -> None:
     columns = tuple(
         np.concatenate(pair) for pair in zip(grid(name, fmt, 2000), any_words(name, fmt, 2000), strict=True)
     )
-    kernel = loop.loop(name, fmt)
-    (words, marks), (other, other_marks) = numpy_loop.run(kernel, columns), llvm.run(kernel, columns)
-    assert marks is not None
-    assert other_marks is not None
-    # with a fused operation and without, bounds are the same and values are not; splitting overflows earlier
-    both = (marks == 0) & (other_marks == 0)
-    assert np.array_equal(words[both], other[both])
-    assert np.count_nonzero((marks == 0) != (other_marks == 0)) <= 40
+    for flags in (False, True):
+        kernel = loop.loop(name, fmt, False, flags)
+        (words, marks), (other, other_marks) = numpy_loop.run(kernel, columns), llvm.run(kernel, columns)
+        assert marks is not None
+        assert other_marks is not None
+        # with a fused operation and without, bounds are the same and values are not; splitting overflows earlier
+        left, other_left = marks & loop.LEFT != 0, other_marks & loop.LEFT != 0
+        both = ~left & ~other_left
+        assert np.array_equal(words[both], other[both])
+        assert np.array_equal(marks[both], other_marks[both])
+        assert np.count_nonzero(left != other_left) <= 40
 
 
 @pytest.mark.parametrize("fmt", [FLOAT32, FLOAT64, FORMATS["float16"]], ids=str)
@@ -266,7 +274,13 @@ def test_arrays_have_the_words_of_the_specification_with_flags_and_without(fmt: 
         operands = [np.stack(pair, 1).reshape(20, 30, 2) for pair in zip(columns[::2], columns[1::2], strict=True)]
         words = evaluate_complex(name, fmt, *operands)
         assert words.shape == (20, 30, 2)
-        assert np.array_equal(words, evaluate_complex(name, fmt, *operands, flags=True)[0])
+        others, flags = evaluate_complex(name, fmt, *operands, flags=True)
+        assert np.array_equal(words, others)
+        assert flags.shape == (20, 30)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        expected = [elementary_complex(name, fmt, *zip(row[::2], row[1::2], strict=True)) for row in rows]
+        assert words.reshape(-1, 2).tolist() == [list(pair) for pair, _ in expected]
+        assert flags.reshape(-1).tolist() == [int(raised) for _, raised in expected]
 
 
 @given(st.sampled_from([name for name in NAMES if name not in BINARY]), st.floats(width=32), st.floats(width=32))

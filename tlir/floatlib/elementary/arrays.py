@@ -137,16 +137,16 @@ def evaluate_complex(name: str, fmt: Format, *operands: Words, flags: bool = Fal
         parts = np.moveaxis(columns[0], len(shape) - 1, 0)
         return evaluate("hypot", fmt, parts[0], parts[1], flags=flags)
     rows = np.concatenate([column.reshape(-1, 2, limbs(fmt)) for column in columns], axis=1)
-    if flags or not pairs.applies(name, fmt):
+    if pairs.applies(name, fmt):
+        parts_of_all = tuple(np.ascontiguousarray(rows[:, k, 0]) for k in range(rows.shape[1]))
+        words, raised, undecided = pairs.evaluate_fast(name, fmt, parts_of_all, flags)
+        if undecided.size:
+            some, raised[undecided] = _specified_complex(name, fmt, rows[undecided])
+            words[undecided] = some[..., 0]
+    else:
         words, raised = _specified_complex(name, fmt, rows)
-        words = words.reshape(columns[0].shape)
-        return (words, raised.reshape(shape[:-1])) if flags else words
-    words, undecided = pairs.evaluate_fast(
-        name, fmt, tuple(np.ascontiguousarray(rows[:, k, 0]) for k in range(rows.shape[1]))
-    )
-    if undecided.size:
-        words[undecided] = _specified_complex(name, fmt, rows[undecided])[0][..., 0]
-    return words.reshape(columns[0].shape)
+    words = words.reshape(columns[0].shape)
+    return (words, raised.reshape(shape[:-1])) if flags else words
 
 
 def _specified_complex(name: str, fmt: Format, rows: Words) -> tuple[Words, Flags8]:

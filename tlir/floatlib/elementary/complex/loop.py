@@ -22,11 +22,11 @@ from tlir.floatlib.elementary.complex.parts import Part
 from tlir.floatlib.elementary.double.arithmetic import from_bits, normalized
 from tlir.floatlib.elementary.double.loop import LARGEST, SMALLEST
 from tlir.floatlib.elementary.narrow.kernels import MAX_PRECISION
-from tlir.floatlib.elementary.narrow.loop import decode, nearest
+from tlir.floatlib.elementary.narrow.loop import decode, nearest, nearest_with_flags
 from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.native import ensure_float_environment
-from tlir.floatlib.rounding import round_exact
+from tlir.floatlib.rounding import Flags, round_exact
 from tlir.floatlib.soft import choice
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.soft.machine import Machine, Predicate, Word
@@ -38,6 +38,8 @@ FLOAT64 = FORMATS["float64"]
 BITS = 64
 UNDECIDED = (0x80, 0x40)
 """The marks of the real and of the imaginary part in the byte of flags."""
+LEFT = 0xC0
+"""Both marks."""
 
 NUMPY_FROM = 8
 """Elements from which a loop on NumPy, 0.2 to 0.5 ms a call, beats the specification, 25 to 60 us an element."""
@@ -65,14 +67,16 @@ def has_angle(name: str) -> bool:
 
 
 class Parts(NamedTuple):
-    """Both words, and where they are not decided."""
+    """Both words, where they are not decided, and the flags of both together (0 unless asked for)."""
 
     words: tuple[Word, Word]
     undecided: tuple[Predicate, Predicate]
+    flags: Word
 
 
-def parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...], far: bool = False) -> Parts:
-    """The function of numbers whose parts are ``words``, two for each operand, in machine words of 64 bits."""
+def parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...], far: bool = False, flags: bool = False) -> Parts:
+    """The function of numbers whose parts are ``words``, two for each operand, in machine words of 64 bits. With flags,
+    a part that may be exact is not decided, nor is a NaN."""
     function, wide = FUNCTIONS[name], fmt == FLOAT64
     operands = [from_bits(m, word.limbs[0]) if wide else decode(m, fmt, word).number for word in words]
     held = inside(function, wide, far, *operands)
@@ -81,22 +85,24 @@ def parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...], far: bool
     outcome = evaluate(function, wide, far, *safe)
     if outcome.certain is not None:
         held = m.both(held, outcome.certain)
-    cases = [
-        (_not_a_number(m, name, operands), fmt.invalid_word, fmt.invalid_word),
-        *(
-            (condition, *(round_exact(fmt, 0, value, 0)[0] for value in values))
-            for condition, *values in function.cases(*operands)
-        ),
-    ]
-    results, undecided = [], []
+    cases = []
+    if not flags:
+        cases = [
+            (_not_a_number(m, name, operands), fmt.invalid_word, fmt.invalid_word),
+            *(
+                (condition, *(round_exact(fmt, 0, value, 0)[0] for value in values))
+                for condition, *values in function.cases(*operands)
+            ),
+        ]
+    results, undecided, raised = [], [], m.constant(0)
     for index, part in enumerate((outcome.real, outcome.imaginary)):
-        word, decided = (_wide if wide else partial(_narrow, fmt))(m, part)
-        decided = m.both(decided, held)
+        word, decided, more = (_wide if wide else partial(_narrow, fmt))(m, part, flags)
+        decided, raised = m.both(decided, held), m.or_(raised, more)
         for condition, *exact in cases:
             word, decided = m.select(condition, m.constant(exact[index]), word), m.either(decided, condition)
         results.append(word)
         undecided.append(m.negation(decided))
-    return Parts((results[0], results[1]), (undecided[0], undecided[1]))
+    return Parts((results[0], results[1]), (undecided[0], undecided[1]), raised)
 
 
 def _not_a_number(m: Machine, name: str, operands: list[Number]) -> Predicate:
@@ -107,46 +113,61 @@ def _not_a_number(m: Machine, name: str, operands: list[Number]) -> Predicate:
     return first
 
 
-def _narrow(fmt: Format, m: Machine, part: Part) -> tuple[Word, Predicate]:
+Rounded = tuple[Word, Predicate, Word]
+"""The word of a part, whether it is certain, and its flags."""
+
+
+def _narrow(fmt: Format, m: Machine, part: Part, flags: bool) -> Rounded:
     value = normalized(part.value).hi
     width = part.margin + abs(value) * 2.0**-48
     zero = width.equals(0.0)
     low = value.like(0.0).with_sign(part.sign).where(zero, value - width)
     high = low.where(zero, value + width)
-    below, above = nearest(m, fmt, low), nearest(m, fmt, high)
     # no number is less than infinity if it is a NaN
-    return below, m.both(m.equal(below, above), width < inf)
+    proper = width < inf
+    if not flags:
+        below, above = nearest(m, fmt, low), nearest(m, fmt, high)
+        return below, m.both(m.equal(below, above), proper), m.constant(0)
+    (below, raised), (above, others) = (nearest_with_flags(m, fmt, end) for end in (low, high))
+    decided = m.both(m.both(m.equal(below, above), m.equal(raised, others)), proper)
+    number = decode(m, fmt, Uint(m, [below], fmt.width)).number
+    may_be_exact = m.negation(m.either(zero, m.either(number < low, number > high)))
+    return below, m.both(decided, m.negation(may_be_exact)), m.select(zero, m.constant(0), raised)
 
 
-def _wide(m: Machine, part: Part) -> tuple[Word, Predicate]:
+def _wide(m: Machine, part: Part, flags: bool) -> Rounded:
     value, margin = normalized(part.value), part.margin * 1.001
     low, high = value.hi + (value.lo - margin), value.hi + (value.lo + margin)
     size = abs(value.hi)
     zero = m.both(margin.equals(0.0), size.equals(0.0))
     usual = m.both(size > SMALLEST, size < LARGEST)
-    word = m.select(zero, part.sign, low.bits)
-    return word, m.either(zero, m.both(usual, low.equals(high)))
+    word, decided = m.select(zero, part.sign, low.bits), m.both(usual, low.equals(high))
+    if not flags:
+        return word, m.either(zero, decided), m.constant(0)
+    # the distance of the exact part from the word
+    decided = m.both(decided, abs(value.lo) > margin)
+    return word, m.either(zero, decided), m.select(zero, m.constant(0), m.constant(int(Flags.INEXACT)))
 
 
 @cache
-def loop(name: str, fmt: Format, far: bool = False) -> Kernel:
+def loop(name: str, fmt: Format, far: bool = False, flags: bool = False) -> Kernel:
     """The loop of a function where it ``applies``: of the words of all parts to that of the real part and, above it,
-    the imaginary one, each in the bits that arrays give them; its byte has ``UNDECIDED``. ``far``: the second stage, of
-    functions with an angle."""
+    the imaginary one, each in the bits that arrays give them; its byte has ``UNDECIDED``, and the flags of both parts
+    if asked for. ``far``: the second stage, of functions with an angle."""
     container = word_dtype(fmt).itemsize * 8
 
     def build(m: Machine, *words: Uint) -> Result:
-        found = parts(m, name, fmt, words, far)
+        found = parts(m, name, fmt, words, far, flags)
         zero = m.constant(0)
         marks = [m.select(p, m.constant(mark), zero) for p, mark in zip(found.undecided, UNDECIDED, strict=True)]
         real, imaginary = found.words
         limbs = (
             [real, imaginary] if container == BITS else [m.or_(real, m.shift_left(imaginary, m.constant(container)))]
         )
-        return Result(Uint(m, limbs, 2 * container), m.or_(*marks))
+        return Result(Uint(m, limbs, 2 * container), m.or_(m.or_(*marks), found.flags))
 
     count = 4 if name in BINARY else 2
-    label = f"{name}(complex {fmt}{', far' if far else ''})"
+    label = f"{name}(complex {fmt}{', far' if far else ''}{', flags' if flags else ''})"
     return Kernel(label, (fmt.width,) * count, 2 * container, BITS, True, build, 1)
 
 
@@ -167,27 +188,31 @@ def part_loop(name: str, fmt: Format, part: int, far: bool = False) -> Kernel:
 Places = NDArray[np.intp]
 
 
-def evaluate_fast(name: str, fmt: Format, columns: tuple[Words, ...]) -> tuple[Words, Places]:
-    """(words (elements, 2), the indices of undecided elements) for flat arrays of the words of all parts, of equal
-    size; where there is a kernel. FloatEnvironmentError where the thread flushes subnormal numbers or does not round
-    to nearest."""
+def evaluate_fast(
+    name: str, fmt: Format, columns: tuple[Words, ...], flags: bool = False
+) -> tuple[Words, NDArray[np.uint8], Places]:
+    """(words (elements, 2), flags (of no meaning unless asked for), the indices of undecided elements) for flat arrays
+    of the words of all parts, of equal size; where there is a kernel. FloatEnvironmentError where the thread flushes
+    subnormal numbers or does not round to nearest."""
     ensure_float_environment()
-    words, places = _run(loop(name, fmt), fmt, columns)
+    words, marks = _run(loop(name, fmt, False, flags), fmt, columns)
+    places = np.flatnonzero(marks & LEFT)
     if places.size and has_angle(name):
-        some, left = _run(loop(name, fmt, far=True), fmt, tuple(column[places] for column in columns))
-        words[places], places = some, places[left]
-    return words, places
+        some = tuple(column[places] for column in columns)
+        words[places], marks[places] = _run(loop(name, fmt, True, flags), fmt, some)
+        places = places[np.flatnonzero(marks[places] & LEFT)]
+    return words, marks, places
 
 
-def _run(kernel: Kernel, fmt: Format, columns: tuple[Words, ...]) -> tuple[Words, Places]:
+def _run(kernel: Kernel, fmt: Format, columns: tuple[Words, ...]) -> tuple[Words, NDArray[np.uint8]]:
     result = choice.run(kernel, columns, NUMPY_FROM)
     if result is None:
-        return np.zeros((columns[0].size, 2), word_dtype(fmt)), np.arange(columns[0].size)
+        return np.zeros((columns[0].size, 2), word_dtype(fmt)), np.full(columns[0].size, LEFT, np.uint8)
     words, marks = result
     assert marks is not None
-    return np.ascontiguousarray(words).view(word_dtype(fmt)).reshape(-1, 2), np.flatnonzero(marks)
+    return np.ascontiguousarray(words).view(word_dtype(fmt)).reshape(-1, 2), marks
 
 
 def share_undecided(name: str, fmt: Format, columns: tuple[Words, ...]) -> float:
     """The share of the elements that are left to the specification."""
-    return evaluate_fast(name, fmt, columns)[1].size / max(columns[0].size, 1)
+    return evaluate_fast(name, fmt, columns)[2].size / max(columns[0].size, 1)

@@ -203,8 +203,8 @@ def _rounded(m: Machine, fmt: Format, outcome: Outcome, error: float, flags: boo
         exact = m.either(exact, outcome.exact)
         low = outcome.exact_value.where(outcome.exact, low)
         high = outcome.exact_value.where(outcome.exact, high)
-    below, below_flags = _nearest_with_flags(m, fmt, low)
-    above, above_flags = _nearest_with_flags(m, fmt, high)
+    below, below_flags = nearest_with_flags(m, fmt, low)
+    above, above_flags = nearest_with_flags(m, fmt, high)
     # a bound may be a number of the format by chance
     if not fmt.signed:
         exact = m.either(exact, value < 0.0)  # which is INVALID and nothing else
@@ -223,7 +223,7 @@ def nearest(m: Machine, fmt: Format, x: Number) -> Word:
     return conversion.convert(m, FLOAT64, fmt, Uint(m, [x.bits], 64)).word.limbs[0]
 
 
-def _nearest_with_flags(m: Machine, fmt: Format, x: Number) -> tuple[Word, Word]:
+def nearest_with_flags(m: Machine, fmt: Format, x: Number) -> tuple[Word, Word]:
     """The flags are those of a number that is neither infinite nor a NaN."""
     if fmt != FLOAT32:
         result = conversion.convert(m, FLOAT64, fmt, Uint(m, [x.bits], 64), flags=True)
