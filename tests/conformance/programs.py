@@ -32,6 +32,8 @@ DTYPES: list[DType] = [
 """Every named dtype, and formats that an artifact declares itself."""
 
 FUNCTIONS = {operation.name for family in (elementary, special) for operation in family.OPERATIONS}
+ORDERS = {"zeta": ("tanh", "cosh"), "polygamma": ("sign", "abs")}
+"""Functions that are refused for some orders, and what makes orders of any words that are not."""
 FUNCTION_DTYPES = ("float32", "float64", "bfloat16")
 """The formats in which elementary functions are tried; the others' code is bfloat16's, with other bounds."""
 
@@ -117,8 +119,10 @@ def functions(dtype: DType) -> Program:
     operands = [builder.input(type) for _ in range(2)]
     nodes = []
     for op in sorted(FUNCTIONS - REASONS.keys()):
-        count = len(OPERATIONS[op].operands)
-        nodes.append(builder.add(op, operands[:count], type))
+        given = operands[: len(OPERATIONS[op].operands)]
+        for before in ORDERS.get(op, ()):
+            given[0] = builder.add(before, given[:1], type)
+        nodes.append(builder.add(op, given, type))
     return _program(f"functions of {dtype.name}", builder, nodes, 7)
 
 

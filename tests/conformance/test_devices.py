@@ -40,7 +40,7 @@ NO_WORK = {"input", "constant"}
 """Operations that are given, and not computed."""
 
 LEFT = {
-    *("igamma", "igamma_grad_a", "igammac", "polygamma", "random_gamma_grad", "regularized_incomplete_beta", "zeta"),
+    *("igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "regularized_incomplete_beta"),
     *("cholesky", "eigh", "geqrf", "householder_product", "lu", "svd", "triangular_solve", "tridiagonal_solve"),
     "fft",
 }

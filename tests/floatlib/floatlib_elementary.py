@@ -64,16 +64,16 @@ def _scaled_k(x: arb, order: int) -> arb:
 
 
 def _by_arb(
-    function: Callable[[Any], Any], largest: float = math.inf, bits: int = 1200, least: float | None = None
-) -> Callable[[Any], Any]:
+    function: Callable[..., Any], largest: float = math.inf, bits: int = 1200, least: float | None = None
+) -> Callable[..., Any]:
     """For what MPFR has not, by Arb; beyond ``largest`` and below ``least`` (the negative of it unless given), where
     the value is outside every format, the value there."""
     lowest = -largest if least is None else least
 
-    def value(x: Any) -> Any:
+    def value(*operands: Any) -> Any:
         previous, ctx.prec = ctx.prec, bits
         try:
-            ball = function(arb(float(max(min(x, largest), lowest))))
+            ball = function(*(arb(float(max(min(x, largest), lowest))) for x in operands))
             if not ball.is_finite():
                 return gmpy2.nan() if ball.is_nan() else gmpy2.inf()
             assert ball.rel_accuracy_bits() > 150
@@ -131,6 +131,10 @@ MPFR: dict[str, Callable[..., Any]] = {
     "ndtri": _ndtri,
     "log_ndtr": _by_arb(_log_ndtr, 2000.0, 400, -math.inf),
     "log_add_exp": _log_add_exp,
+    "zeta": _by_arb(lambda s, q: s.zeta(q), bits=400),
+    "polygamma": _by_arb(
+        lambda n, x: x.digamma() if n == 0 else (n + 1).zeta(x) * (n + 1).gamma() * -(n * arb.pi()).cos(), bits=400
+    ),
     "rsqrt": gmpy2.rec_sqrt,
     "cbrt": gmpy2.cbrt,
     "atan2": gmpy2.atan2,

@@ -12,7 +12,7 @@ import pytest
 from elementary_hardest import HARDEST
 from floatlib_elementary import all_words, exact_values, float32_rows
 
-from tlir.floatlib.elementary import elementary, evaluate
+from tlir.floatlib.elementary import ElementaryError, elementary, evaluate
 from tlir.floatlib.elementary.narrow import loop as elementary_loop
 from tlir.floatlib.elementary.narrow.arrays import NAMES, evaluate_fast
 from tlir.floatlib.elementary.narrow.kernels import BINARY, KERNELS, UNARY
@@ -32,15 +32,28 @@ else:
 FLOAT32 = FORMATS["float32"]
 
 
+LEFT = {"zeta": 0.25, "polygamma": 0.5}
+"""Of operands of every kind, the share that kernels leave: those below 0 and large orders."""
+
+
+def specified(name: str, fmt: Format, row: tuple[int, ...]) -> tuple[int | None, int]:
+    """The specification's word and flags; no word where it refuses the operands."""
+    try:
+        return elementary(name, fmt, *row)
+    except ElementaryError:
+        return None, 0
+
+
 def differences(name: str, fmt: Format, columns: list[np.ndarray], way: str, share: float) -> list[Any]:
-    """Operands whose word or flags are decided and are not the specification's; at most ``share`` is undecided."""
+    """Operands whose word or flags are decided and are not the specification's, or which it refuses; at most ``share``
+    is undecided."""
     found = []
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
-    want = [elementary(name, fmt, *row) for row in rows]
+    want = [specified(name, fmt, row) for row in rows]
     for flags in (False, True):
         words, marks = WAYS[way](loop(name, fmt, flags), tuple(columns))
         if not KERNELS[name].wide:
-            assert (marks >= UNDECIDED).mean() <= share
+            assert (marks >= UNDECIDED).mean() <= max(share, LEFT.get(name, 0.0))
         for row, word, mark, (expected, raised) in zip(rows, words.tolist(), marks.tolist(), want, strict=True):
             if mark < UNDECIDED and (word, mark) != (expected, int(raised) if flags else 0):
                 found.append(([hex(part) for part in row], hex(word), mark, hex(expected), raised))

@@ -186,6 +186,9 @@ def test_error_of_two_operands(name: str) -> None:
     rng = np.random.default_rng(4)
     x = np.abs(rng.standard_normal(1500).astype(np.float32).astype(float)) * 2.0 ** rng.integers(-30, 30, 1500)
     y = rng.standard_normal(1500).astype(np.float32).astype(float) * 2.0 ** rng.integers(-3, 4, 1500)
+    if name in ("zeta", "polygamma"):
+        y = np.abs(y)
+        x = np.rint(x) % 60 if name == "polygamma" else 1 + x % 200
     for machine in MACHINES.values():
         outcome = run(name, machine, [x, y])
         bound = KERNELS[name].error if outcome.error is None else outcome.error.value
@@ -193,7 +196,7 @@ def test_error_of_two_operands(name: str) -> None:
         widths = np.broadcast_to(0.0 if outcome.absolute is None else outcome.absolute.value, x.shape)
         columns = (exact_values(name, x, y), outcome.value.value, bounds.tolist(), widths.tolist())
         for exact, value, relative, width in zip(*columns, strict=True):
-            if 2.0**-570 < abs(exact) < 2.0**700:
+            if 2.0**-570 < abs(exact) < 2.0**600:
                 assert abs(gmpy2.mpfr(float(value)) - exact) <= (width or abs(exact) * relative)
 
 

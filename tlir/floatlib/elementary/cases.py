@@ -13,7 +13,7 @@ from tlir.floatlib.elementary.exponential import pole
 from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.elementary.scalar import elementary
 from tlir.floatlib.format import Format
-from tlir.floatlib.rounding import round_exact
+from tlir.floatlib.rounding import infinity_word, round_exact, zero_result
 from tlir.floatlib.soft.machine import Predicate
 
 Case = tuple[Predicate, int, int]
@@ -97,6 +97,56 @@ def log_add_exp(fmt: Format, x: Number, y: Number) -> list[Case]:
     return [(m.both(proper, condition), word, raised) for condition, word, raised in cases]
 
 
+def _parity(x: Number) -> tuple[Predicate, Predicate]:
+    """Whether a number is an even integer, and whether it is an odd one."""
+    m, half = x.m, x * 0.5
+    whole, even = x.equals(x.rounded()), half.equals(half.rounded())
+    return m.both(whole, even), m.both(whole, m.negation(even))
+
+
+def _below_zero(x: Number) -> Predicate:
+    """Zero, the negative integers and -inf."""
+    return x.m.both(x.equals(x.rounded()), x < 0.5)
+
+
+def zeta(fmt: Format, s: Number, q: Number) -> list[Case]:
+    """The pole at s = 1, those of even s, and limits."""
+    m = s.m
+    even, _ = _parity(s)
+    infinite = m.both(s.equals(inf), q > 0.0)
+    finite = m.both(s > 1.0, s < inf)
+    ends = _word(pole(fmt, 0))
+    return [
+        (m.both(s.equals(1.0), q.equals(q)), *ends),
+        (m.both(m.both(finite, even), _below_zero(q)), *ends),
+        (m.both(infinite, q < 1.0), infinity_word(fmt, 0), 0),
+        (m.both(infinite, q.equals(1.0)), *_word(round_exact(fmt, 0, 1, 0))),
+        (m.both(infinite, q > 1.0), *_word(zero_result(fmt, 0))),
+        (m.both(finite, q.equals(inf)), *_word(zero_result(fmt, 0))),
+    ]
+
+
+def polygamma(fmt: Format, n: Number, x: Number) -> list[Case]:
+    """The poles of odd orders and that of digamma, and limits."""
+    m = n.m
+    even, odd = (m.both(parity, m.both(n > 0.0, n < inf)) for parity in _parity(n))
+    none = n.equals(0.0)
+    negative = m.less(m.constant(0), x.sign)
+    at_zero = m.both(none, x.equals(0.0))
+    return [
+        (m.both(odd, _below_zero(x)), *_word(pole(fmt, 0))),
+        (m.both(at_zero, m.negation(negative)), *_word(pole(fmt, 1))),
+        (m.both(at_zero, negative), *_word(pole(fmt, 0))),
+        (m.both(none, x.equals(inf)), infinity_word(fmt, 0), 0),
+        (m.both(odd, x.equals(inf)), *_word(zero_result(fmt, 0))),
+        (m.both(even, x.equals(inf)), *_word(zero_result(fmt, 1))),
+    ]
+
+
+def _word(result: tuple[int, int]) -> tuple[int, int]:
+    return result[0], int(result[1])
+
+
 def _exists(fmt: Format, word: int) -> bool:
     """Whether a word with a sign is the number that it looks like: some formats have no -0."""
     return not fmt.is_nan(word)
@@ -112,5 +162,7 @@ CASES: dict[str, Callable[..., list[Case]]] = {
     "hypot": hypot,
     "lgamma": lgamma,
     "log_add_exp": log_add_exp,
+    "polygamma": polygamma,
     "power": power,
+    "zeta": zeta,
 }

@@ -87,7 +87,7 @@ def _sides(x: Number) -> tuple[Number, Predicate, Predicate, Number]:
     return a, negative, shifted, (a + 1.0).where(shifted, a)
 
 
-def _sin_pi(r: Number, square: Number) -> Number:
+def sin_pi(r: Number, square: Number) -> Number:
     """|sin pi r| / pi."""
     return abs(r) * square.polynomial(SIN_PI.coefficients)
 
@@ -108,7 +108,7 @@ def lgamma(x: Number) -> Outcome:
     far = (y - 0.5).times_plus(log(y) - 1.0, rest)
     value = near.where(y < FAR, far)
     r = x - x.rounded()
-    distance = _sin_pi(r, r * r).where(negative, a)
+    distance = sin_pi(r, r * r).where(negative, a)
     other = (-log(distance.maximum(2.0**-520))).where(shifted, 0.0)
     return Outcome(other + (-value).where(negative, value), absolute=(abs(value) + abs(other)) * (44 * ULP))
 
@@ -129,7 +129,7 @@ def digamma(x: Number) -> Outcome:
     value = near.where(y < FAR, far)
     r = x - x.rounded()
     square = r * r
-    distance = _sin_pi(r, square).where(negative, a)
+    distance = sin_pi(r, square).where(negative, a)
     slope = (1.0 / distance).where(shifted, 0.0)
     cosine = square.polynomial(COS_PI.coefficients).where(negative, 1.0)
     # cot pi x has the sign of r, and x > 0 that of 1/x

@@ -9,7 +9,7 @@ proved, in units of u = 2**-53, rounded up.
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.narrow import angle, arc, bessel, error, gamma, modified, normal, power
+from tlir.floatlib.elementary.narrow import angle, arc, bessel, error, gamma, modified, normal, power, zeta
 from tlir.floatlib.elementary.narrow import exp as exponential
 from tlir.floatlib.elementary.narrow import log as logarithm
 from tlir.floatlib.elementary.narrow.outcome import Kernel
@@ -108,6 +108,8 @@ UNARY: dict[str, Kernel] = {
 }
 
 BINARY: dict[str, Kernel] = {
+    "zeta": Kernel(zeta.zeta, 40 * ULP, zeta.zeta_inside, (2.5, 0.5)),
+    "polygamma": Kernel(zeta.polygamma, 40 * ULP, zeta.polygamma_inside, (1.0, 0.5)),
     "log_add_exp": Kernel(normal.log_add_exp, 40 * ULP, fallback=(0.5, 0.5)),
     "atan2": Kernel(arc.atan2, 76 * ULP, fallback=(0.5, 0.5)),
     "hypot": Kernel(power.hypot, 4 * ULP, fallback=(0.5, 0.5)),
