@@ -17,6 +17,7 @@ from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.host import HostExecutable
 from tlir.backends.cuda.source import Code, code, module
 from tlir.backends.reference import evaluate
+from tlir.floatlib import arithmetic
 from tlir.floatlib.array_conversions import convert
 from tlir.floatlib.elementary import elementary
 from tlir.floatlib.elementary.double import loop as double
@@ -263,3 +264,23 @@ def test_nvrtc_compiles_them(architecture: str) -> None:
 def sources(body: Body) -> list[Source]:
     codes = [code(step.kernel) for step in lower(body).steps if isinstance(step, Launch)]
     return [one for found in codes if isinstance(found, Code) for one, _ in found.sources]
+
+
+@pytest.mark.parametrize("name", ["float128", "float63"])
+def test_remainders(name: str) -> None:
+    """In as many steps whatever the operands are, and nothing is left open."""
+    dtype = DTYPES[name]
+    builder, type = Builder(np.random.default_rng(0)), TensorType((SIZE,), dtype)
+    x, y = builder.input(type), builder.input(type)
+    body = builder.body([builder.add("remainder", (x, y), type), builder.add("remainder", (y, x), type)])
+    fmt, inputs = dtype.float_format, given(name)
+    columns = [to_ints(fmt, tensor.words).tolist() for tensor in inputs]
+    expected = [
+        [arithmetic.remainder_truncated(fmt, *row)[0] for row in zip(*order, strict=True)]
+        for order in (columns, columns[::-1])
+    ]
+    for executable in (Executable(body), HostExecutable(body)):
+        results = executable.run(inputs)
+        assert executable.statistics.reference == []
+        assert [to_ints(fmt, np.asarray(result.words)).tolist() for result in results] == expected
+    assert not any(one.may_leave_open for one in sources(body))

@@ -45,6 +45,7 @@ from tlir.floatlib.native import (
 from tlir.floatlib.ordering import Relation
 from tlir.floatlib.rounding import Flags, Rounding
 from tlir.floatlib.soft import catalog, choice
+from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.soft.selection import DIRECTIONS
 from tlir.floatlib.words import Words, from_ints, limbs, to_ints, word_dtype
 
@@ -116,7 +117,7 @@ def remainder_truncated(fmt: Format, a: Words, b: Words, flags: bool = False) ->
     """a - b * trunc(a / b), exact: C's fmod."""
     a, b = words.broadcast(fmt, a, b)
     if not is_native(fmt, "remainder_truncated"):
-        kernel = catalog.remainder_truncated(fmt, flags)
+        kernel = _remainder_kernel(fmt, flags)
         return specified("remainder_truncated", arithmetic.remainder_truncated, fmt, (a, b), flags, kernel)
     ensure_float_environment()
     with np.errstate(all="ignore"):
@@ -126,6 +127,16 @@ def remainder_truncated(fmt: Format, a: Words, b: Words, flags: bool = False) ->
     nan = words.is_nan(fmt, a) | words.is_nan(fmt, b)
     invalid = any_signaling(fmt, a, b) | (~nan & (infinite(fmt, a) | words.is_zero(fmt, b)))
     return result, flag(invalid, Flags.INVALID)
+
+
+def _remainder_kernel(fmt: Format, flags: bool) -> Kernel:
+    if fmt.precision > 24:
+        # it needs Arb, which takes long to load
+        from tlir.floatlib.elementary.wide import remainder
+
+        if remainder.applies(fmt):
+            return remainder.loop(fmt, flags)
+    return catalog.remainder_truncated(fmt, flags)
 
 
 def remainder_ieee(fmt: Format, a: Words, b: Words, flags: bool = False) -> Any:

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.settle import SYMBOL, UNDECIDED, symbol
-from tlir.backends.cpu.values import Item, Lanes, word_type
+from tlir.backends.cpu.values import FLOAT64, Item, Lanes, word_type
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.elementary.narrow import arrays as elementary_fast
 from tlir.floatlib.elementary.narrow import loop as elementary_loop
@@ -30,14 +30,20 @@ _BYTE = ir.IntType(8)
 
 def kernel_of(op: str, fmt: Format) -> Kernel | None:
     """The kernel of a function in a format, whose flags have the bit ``UNDECIDED``; None where there is none. Of
-    remainders those whose steps do not depend on the operands."""
+    remainders those whose steps do not depend on the operands, where float64's do not serve."""
     if op == wide_remainder.NAME:
-        return wide_remainder.loop(fmt) if wide_remainder.applies(fmt) else None
+        return wide_remainder.loop(fmt) if wide_remainder.applies(fmt) and not in_float64(fmt) else None
     if elementary_fast.applies(op, fmt):
         return elementary_loop.loop(op, fmt)
     if elementary_double_loop.applies(op, fmt):
         return elementary_double_loop.loop(op, fmt)
     return wide_loop.loop(op, fmt) if wide_loop.applies(op, fmt) else None
+
+
+def in_float64(fmt: Format) -> bool:
+    """Whether float64 has all numbers of a format, and the format a zero."""
+    small = fmt.emin - fmt.fraction_bits >= FLOAT64.emin - FLOAT64.fraction_bits and fmt.emax <= FLOAT64.emax
+    return fmt.has_zero and fmt.precision <= FLOAT64.precision and small
 
 
 def called(kernel: ir_kernel.Kernel) -> tuple[str, ...]:

@@ -207,20 +207,16 @@ def _sign(dtype: DType, lanes: Lanes, x: Item) -> Item:
 
 def _remainder(dtype: DType) -> Emit:
     """By float64 where that has the numbers of a format: there the remainder is exact, and so is the way back."""
-    if not in_float64(dtype.float_format):
+    kernel = elementary.kernel_of("remainder", dtype.float_format)
+    if kernel is not None:
+        return lambda lanes, *items: lanes.words(dtype, elementary.evaluated(kernel, dtype, lanes, items)[0])
+    if not elementary.in_float64(dtype.float_format):
         return partial(_soft, catalog.remainder_truncated(dtype.float_format), dtype)
     wide = NAMED["float64"]
     there, back = _between_floats(dtype, wide), _between_floats(wide, dtype)
     return lambda lanes, *items: back(
         lanes, lanes.number(wide, lanes.builder.frem(*(lanes.real(there(lanes, item)) for item in items)))
     )
-
-
-def in_float64(fmt: Format) -> bool:
-    """Whether float64 has all numbers of a format, and the format a zero."""
-    wide = FLOAT64
-    small = fmt.emin - fmt.fraction_bits >= wide.emin - wide.fraction_bits and fmt.emax <= wide.emax
-    return fmt.has_zero and fmt.precision <= wide.precision and small
 
 
 def _integer_pow(dtype: DType, exponent: int) -> Emit | None:
