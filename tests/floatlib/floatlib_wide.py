@@ -60,6 +60,7 @@ ARB: dict[str, Callable[..., arb]] = {
     "atan2": arb.atan2,
     "erf": arb.erf,
     "erfc": arb.erfc,
+    "erf_inv": arb.erfinv,
     "exponential": arb.exp,
     "exponential_minus_one": arb.expm1,
     "exp2": lambda x: (x * arb.const_log2()).exp(),

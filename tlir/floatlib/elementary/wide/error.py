@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import isqrt
 
 from tlir.floatlib.elementary.wide.circular import below_one, guarded, shifted
-from tlir.floatlib.elementary.wide.error_rows import CELL_BITS, NEAR_ROWS, rows
+from tlir.floatlib.elementary.wide.error_rows import CELL_BITS, NEAR_ROWS, Rows, rows
 from tlir.floatlib.elementary.wide.exponential import reduce, scaled_power
 from tlir.floatlib.elementary.wide.fixed import DIGIT, MASK, Fixed, choose, unit
 from tlir.floatlib.elementary.wide.function import UNDERFLOW, Case, Function
@@ -56,36 +56,39 @@ def _part(w: Work, x: Operand) -> Part:
     2**integer_bits t may lie below the first row, which then gives another f, of the same size; there erfc x is below
     everything that counts."""
     m, point, last = w.m, w.point, end(w)
-    c = m.constant
     integer_bits = last.bit_length()
     table = rows(last, point)
     near = x.below(NEAR)
     magnitude = x.fixed(point, integer_bits).known(0.0)
     square = magnitude.square(point)
     power, scale = scaled_power(w, *reduce(w, square.resized(point + 1), m.truth(True)))
+    inverse, down, t = ratio(table, magnitude, 2.0 ** max(integer_bits + 1, table.scale.bit_length() + 1))
+    z = Fixed(m, square.digits[:point], point, 0.25, square.error + 1.0)
+    polynomial = half_of(table, near, z, t)
+    fraction = choose(near, x.fraction(point), power.times(inverse, point, 0.2506)).times(polynomial, point, 0.6)
+    far_exponent = m.add(m.subtract(scale, down), m.constant(2))
+    far_exponent = m.select(x.at_least(integer_bits), signed(m, -(1 << 30)), far_exponent)
+    return Part(near, fraction, m.select(near, m.add(x.exponent, m.constant(2)), far_exponent))
+
+
+def ratio(table: Rows, magnitude: Fixed, limit: float) -> tuple[Fixed, Word, Fixed]:
+    """(R, down, t): t = K / (K + x) = 2 R 2**-down, K + x at most ``limit``; R is between 1/4 and 1/2."""
+    m, point = magnitude.m, magnitude.point
     log_k = table.scale.bit_length() - 1
-    sum_ = magnitude.plus(constant(m, table.scale, point), 2.0 ** max(integer_bits + 1, log_k + 2))
-    width = DIGIT * sum_.size
+    sum_ = magnitude.plus(constant(m, table.scale, point), limit)
     zeros = sum_.leading_zeros()
     most = DIGIT * sum_.size - DIGIT * point - log_k - 1
     # as a fraction of its digits of the integer, exactly: s = 30 * (digits of the integer) - zeros
     whole = sum_.scaled(sum_.size - point)
     inverse = reciprocal(below_one(whole.left_by(zeros, most, 1.0).to(point + 1)), point)
-    down = m.subtract(c(width - DIGIT * point - 1 - log_k), zeros)
-    t = below_one(inverse.doubled().right_by(down, most, 1.0))
-    z = Fixed(m, square.digits[:point], point, 0.25, square.error + 1.0)
-    polynomial = _polynomial(w, near, z, t)
-    fraction = choose(near, x.fraction(point), power.times(inverse, point, 0.2506)).times(polynomial, point, 0.6)
-    far_exponent = m.add(m.subtract(scale, down), c(2))
-    far_exponent = m.select(x.at_least(integer_bits), signed(m, -(1 << 30)), far_exponent)
-    return Part(near, fraction, m.select(near, m.add(x.exponent, c(2)), far_exponent))
+    down = m.subtract(m.constant(most), zeros)
+    return inverse, down, below_one(inverse.doubled().right_by(down, most, 1.0))
 
 
-def _polynomial(w: Work, near: Predicate, z: Fixed, t: Fixed) -> Fixed:
+def half_of(table: Rows, near: Predicate, z: Fixed, t: Fixed) -> Fixed:
     """g(z)/2 or f(t)/2, in the row that z or t chooses; y is what its other bits say."""
-    m, point = w.m, w.point
+    m, point = t.m, t.point
     c = m.constant
-    table = rows(end(w), point)
     place = c(DIGIT - CELL_BITS)
     row = m.shift_right(t.digits[-1], place)
     row = m.select(m.less(row, c(table.first)), c(table.first), row)

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.wide import arc, area, circular, error, exponential, hyperbolic, logarithm, power, root
+from tlir.floatlib.elementary.wide import (
+    arc,
+    area,
+    circular,
+    error,
+    exponential,
+    hyperbolic,
+    inverse_error,
+    logarithm,
+    power,
+    root,
+)
 from tlir.floatlib.elementary.wide.function import Function
 
 FUNCTIONS: dict[str, Function] = {
@@ -15,5 +26,6 @@ FUNCTIONS: dict[str, Function] = {
     **circular.FUNCTIONS,
     **arc.FUNCTIONS,
     **error.FUNCTIONS,
+    **inverse_error.FUNCTIONS,
 }
 NAMES = tuple(FUNCTIONS)

@@ -71,6 +71,8 @@ def rounded(m: Machine, fmt: Format, value: Value, exact: bool, flags: bool) -> 
     # half a last place more, but for the carry, turns the highest bit
     half = part.plus(constant(m, 1 << (window - 1), window), window + 1).low(window)
     decided = _apart(half, error)
+    if value.doubtful is not None:
+        decided = m.both(decided, m.negation(value.doubtful))
     if not flags:
         return Result(result.word, m.select(decided, m.constant(0), m.constant(UNDECIDED)))
     certain = _apart(part.low(window - 2), error)

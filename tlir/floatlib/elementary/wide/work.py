@@ -92,7 +92,7 @@ class Value:
     The significand's error is that of the result: |significand - exact| <= error units. Leading zero bits of it are
     guard bits lost, at most ``zeros`` of them (all, if not given); it is not zero where the value is used. ``exact``,
     of a function that has exact results: where the value may be a number of the format, anywhere if not given. Where
-    ``near`` holds, the error is ``near_error`` units instead."""
+    ``near`` holds, the error is ``near_error`` units instead; where ``doubtful`` does, there is no bound on it."""
 
     sign: Predicate
     significand: Fixed
@@ -101,6 +101,7 @@ class Value:
     exact: Predicate | None = None
     near: Predicate | None = None
     near_error: float = 0.0
+    doubtful: Predicate | None = None
 
 
 def less_signed(m: Machine, x: Word, constant: int) -> Predicate:
