@@ -195,6 +195,20 @@ def test_ordinary_operands_are_decided(name: str, fmt: Format) -> None:
     assert decided_on_numpy(name, fmt, ordinary(name, fmt, 20000), flags=True)[2].size <= 1
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_of_every_size(name: str) -> None:
+    """Of float64, both parts of about one size."""
+    random = np.random.default_rng(7)
+    columns: list[Words] = []
+    for _ in range(count_operands(name) // 2):
+        size = random.uniform(-1060, 1000, 400)
+        parts = 2.0 ** (size + random.uniform(-15, 15, (2, 400))) * random.choice([-1, 1], (2, 400))
+        columns += [float_words(FLOAT64, part) for part in parts]
+    left = check(name, FLOAT64, tuple(columns))
+    if name in ("sqrt", "rsqrt", "sign", "log"):
+        assert left < 40
+
+
 @pytest.mark.parametrize("fmt", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.parametrize("name", [name for name in NAMES if loop.has_angle(name)])
 def test_large_angles_are_decided_by_a_second_stage(name: str, fmt: Format) -> None:
@@ -222,7 +236,7 @@ def test_parts_are_within_their_margins(name: str, accurate: bool) -> None:
     held = np.broadcast_to(inside(function, True, False, *numbers), size[0].shape)
     safe = [number.where(held, 0.25) for number in numbers]
     with np.errstate(all="ignore"):
-        outcome = function.evaluate(*safe, Means(accurate))
+        outcome = function.evaluate(*safe, Means(accurate, wide=True))
     held = held if outcome.certain is None else held & outcome.certain
     parts = [(normalized(part.value), part.margin) for part in (outcome.real, outcome.imaginary)]
     shares = []

@@ -8,12 +8,15 @@ binary64 for g.hi >= 1/2; below, it and g.lo leave at most 2**-54 each, whose su
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.complex.parts import Means, Outcome, Part, absolute, double, relative, scaled
-from tlir.floatlib.elementary.double import circular
+from dataclasses import replace
+
+from tlir.floatlib.elementary.complex.parts import Means, Outcome, Part, absolute, double, relative, scaled, scaling
+from tlir.floatlib.elementary.double import circular, exponential
 from tlir.floatlib.elementary.double.arithmetic import (
     Double,
     add,
     add_similar,
+    constant,
     fast_two_sum,
     multiply,
     multiply_number,
@@ -27,11 +30,19 @@ from tlir.floatlib.elementary.double.arithmetic import (
 from tlir.floatlib.elementary.number import Number
 
 LOST = 2.0**-106
+USUAL = 250
 
 
 def _log_length(x: Number, y: Number, means: Means) -> tuple[Double, Number]:
-    """log|z|, within ``Means.log`` of itself and this number."""
+    """log|z|, within ``Means.log`` of itself and this number. Numbers of binary64 that are not within 2**±``USUAL`` are
+    multiplied by a power of two first, whose logarithm is then much more than that of what is left."""
     m = x.m
+    exponent: Number | None = None
+    if means.wide:
+        size, zero = abs(x).maximum(abs(y)), x.like(0.0)
+        usual = m.both(size > 2.0**-USUAL, size < 2.0**USUAL)
+        z = scaling(x, y)
+        x, y, exponent = select(usual, x, z.x), select(usual, y, z.y), select(usual, zero, z.exponent * 2.0)
     swap = abs(x) < abs(y)
     greater, lesser = select(swap, y, x), select(swap, x, y)
     g, small = two_product(greater, greater), two_product(lesser, lesser)
@@ -39,7 +50,20 @@ def _log_length(x: Number, y: Number, means: Means) -> tuple[Double, Number]:
     near = add(fast_two_sum(base.hi, base.lo + g.lo), small)
     exact = m.either(base.lo.equals(0.0), g.lo.equals(0.0))
     lost = select(exact, x.like(0.0), x.like(LOST))
-    return scaled(means.logarithm(add_similar(g, small), near), 0.5), lost
+    value = scaled(means.logarithm(add_similar(g, small), near), 0.5)
+    if exponent is not None:
+        powers = multiply_number(constant(m, exponential.log2()), exponent)
+        value = select_double(exponent.equals(0.0), value, add(powers, value))
+    return value, lost
+
+
+def _argument(x: Number, y: Number, means: Means) -> Double:
+    """The angle of x + iy, not both 0."""
+    a, b = abs(x), abs(y)
+    if means.wide:
+        z = scaling(a, b)
+        a, b = z.x, z.y
+    return signed(means.angle_of(double(b), double(a), x < 0.0), y.sign)
 
 
 def log(x: Number, y: Number, means: Means) -> Outcome:
@@ -47,7 +71,7 @@ def log(x: Number, y: Number, means: Means) -> Outcome:
     value, lost = _log_length(x, y, means)
     return Outcome(
         Part(value, abs(value.hi).times_plus(means.log, lost), x.m.constant(0)),
-        relative(means.argument(x, y), means.arc, y.sign),
+        relative(_argument(x, y, means), means.arc, y.sign),
     )
 
 
@@ -79,9 +103,9 @@ def power(a: Number, b: Number, c: Number, d: Number, means: Means) -> Outcome:
     and cos theta one of t. theta is exactly 0 where both of its terms are. The logarithm is always the accurate one.
     """
     m = a.m
-    means = Means(accurate=True)
+    means = replace(means, accurate=True)
     length, lost = _log_length(a, b, means)
-    argument = means.argument(a, select(b.equals(0.0), a.like(0.0), b))
+    argument = _argument(a, select(b.equals(0.0), a.like(0.0), b), means)
     terms = multiply_number(length, c), multiply_number(argument, d)
     rho = add(terms[0], -terms[1])
     others = multiply_number(length, d), multiply_number(argument, c)

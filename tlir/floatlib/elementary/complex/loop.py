@@ -94,10 +94,17 @@ def parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...], far: bool
                 for condition, *values in function.cases(*operands)
             ),
         ]
+    on_axis = operands[0].equals(0.0)
+    for x in operands[1:]:
+        on_axis = m.either(on_axis, x.equals(0.0))
     results, undecided, raised = [], [], m.constant(0)
     for index, part in enumerate((outcome.real, outcome.imaginary)):
         word, decided, more = (_wide if wide else partial(_narrow, fmt))(m, part, flags)
         decided, raised = m.both(decided, held), m.or_(raised, more)
+        if flags and wide:
+            # what has vanished has the right word and other flags than a zero that is exact
+            nothing = m.equal(m.shift_left(word, m.constant(1)), m.constant(0))
+            decided = m.both(decided, m.either(m.negation(nothing), on_axis))
         for condition, *exact in cases:
             word, decided = m.select(condition, m.constant(exact[index]), word), m.either(decided, condition)
         results.append(word)

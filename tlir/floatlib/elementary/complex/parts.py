@@ -17,9 +17,9 @@ from tlir.floatlib.elementary.double.arithmetic import (
     Double,
     add_number,
     add_similar,
+    from_bits,
     select,
     select_double,
-    signed,
     square_root,
     squared,
     two_product,
@@ -51,10 +51,12 @@ class Outcome(NamedTuple):
 @dataclass(frozen=True)
 class Means:
     """The functions of ``double`` that a kernel is made of, ``accurate`` or not, with bounds on their relative errors,
-    those of operations on their results included; ``far`` says how angles are reduced."""
+    those of operations on their results included. ``far`` says how angles are reduced, ``wide`` that operands are
+    binary64's, whose squares may overflow or vanish."""
 
     accurate: bool = False
     far: bool = False
+    wide: bool = False
 
     @property
     def exp(self) -> float:
@@ -98,10 +100,6 @@ class Means:
         """As ``double.arc.angle_of``."""
         return arc.angle_of(n, d, left, arc.octant_accurately) if self.accurate else arc.angle_of(n, d, left)
 
-    def argument(self, x: Number, y: Number) -> Double:
-        """The angle of x + iy, not both 0."""
-        return signed(self.angle_of(double(abs(y)), double(abs(x)), x < 0.0), y.sign)
-
     def angle(self, x: Number, low: Number | None = None) -> Angle:
         """The sine and cosine of |x|, or of x + low. A reduction leaves an absolute error of 2**-130 or 2**-125, a few
         units of which count."""
@@ -129,6 +127,47 @@ def double(x: Number) -> Double:
 def scaled(x: Double, factor: float) -> Double:
     """Times a power of two."""
     return Double(x.hi * factor, x.lo * factor)
+
+
+class Scaled(NamedTuple):
+    """Two numbers, not both 0, times ``inverse`` squared, a power of two: the larger one is then from 1 to 4. ``power``
+    is 1 / ``inverse`` and ``exponent`` its binary logarithm."""
+
+    x: Number
+    y: Number
+    power: Number
+    inverse: Number
+    exponent: Number
+
+    def up(self, value: Double) -> Double:
+        return Double(value.hi * self.power, value.lo * self.power)
+
+    def down(self, value: Double) -> Double:
+        return Double(value.hi * self.inverse, value.lo * self.inverse)
+
+
+FIELD = 0x7FF << 52
+LEAST_SHARE = 2.0**-400
+"""The smaller one of two numbers that are scaled is 0 or more than this share of the larger one."""
+
+
+def scaling(x: Number, y: Number) -> Scaled:
+    """For the larger one from 2**-1000 to 2**1000; exact where the other one is not below ``LEAST_SHARE`` of it."""
+    m = x.m
+    size = abs(x).maximum(abs(y)).between(2.0**-1000, 2.0**1000)
+    field = m.shift_right(size.bits, m.constant(52))
+    half = m.shift_right(m.add(field, m.constant(1023)), m.constant(1))
+    power = from_bits(m, m.shift_left(half, m.constant(52)))
+    inverse = from_bits(m, m.shift_left(m.subtract(m.constant(2046), half), m.constant(52)))
+    exponent = Number(m, m.real_of(half)) - 1023.0
+    return Scaled(x * inverse * inverse, y * inverse * inverse, power, inverse, exponent)
+
+
+def unscaled(value: Double, result: Double, error: float, sign: Word) -> Part:
+    """A part ``result``, a power of two times ``value``, within ``error`` times itself; it is 0 only where ``value``
+    is, even if the product with the power has vanished."""
+    nothing = value.hi.like(0.0)
+    return Part(result, abs(result.hi).times_plus(error, nothing.where(value.hi.equals(0.0), 2.0**-1000)), sign)
 
 
 def absolute(x: Double) -> Double:
