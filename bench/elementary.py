@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -58,6 +59,17 @@ TORCH = {
     for name, other in NUMPY.items()
     if other != "cbrt"
 } | {"logistic": "sigmoid", "erf": "erf", "erfc": "erfc", "rsqrt": "rsqrt"}
+TORCH |= {"erf_inv": "erfinv", "lgamma": "lgamma", "digamma": "digamma", "log_add_exp": "logaddexp"}
+TORCH_SPECIAL = {
+    **{f"bessel_{name}": name for name in ("i0", "i0e", "i1", "i1e")},
+    **{f"bessel_{name}": f"bessel_{name}" for name in ("j0", "j1", "y0", "y1")},
+    **{f"bessel_{name}": f"modified_bessel_{name}" for name in ("k0", "k1")},
+    **{f"bessel_{name}e": f"scaled_modified_bessel_{name}" for name in ("k0", "k1")},
+    **{name: name for name in ("erfcx", "ndtri", "log_ndtr", "zeta")},
+    "polygamma": "polygamma",
+}
+PROBED = 200
+"""Operands for which the specification is timed."""
 FIRST = ("exponential", "log", "tanh", "sine", "erf")
 """The functions for which a ratio is aimed at."""
 
@@ -70,10 +82,18 @@ def deviates(name: str, rng: np.random.Generator, count: int) -> list[Floats]:
     columns = [rng.standard_normal(count).astype(np.float32) for _ in KERNELS[name].fallback]
     if name in ("log", "log2", "log10", "rsqrt", "power"):
         columns[0] = np.abs(columns[0])
-    elif name in ("asin", "acos", "atanh"):
+    elif name in ("asin", "acos", "atanh", "erf_inv"):
         columns[0] = np.float32(2) * rng.random(count, dtype=np.float32) - np.float32(1)
     elif name == "acosh":
         columns[0] = np.abs(columns[0]) + np.float32(1)
+    elif name == "ndtri":
+        columns[0] = rng.random(count, dtype=np.float32)
+    elif name.startswith(("bessel_k", "bessel_y")):
+        columns[0] = np.abs(columns[0])
+    elif name in ("zeta", "polygamma"):
+        columns = [np.abs(columns[0]) + np.float32(1), np.abs(columns[1])]
+        if name == "polygamma":
+            columns[0] = np.full(count, 1, np.float32)
     elif name == "log_plus_one":
         columns[0] = np.maximum(columns[0], np.float32(-0.9))
     return columns
@@ -108,7 +128,23 @@ def competitors(name: str, columns: list[Floats]) -> dict[str, Run]:
         torch.set_num_threads(1)
         tensors, other = [torch.from_numpy(column) for column in columns], getattr(torch, TORCH[name])
         runs["torch"] = lambda: other(*tensors)
+    elif name in TORCH_SPECIAL:
+        torch.set_num_threads(1)
+        given: list[object] = [torch.from_numpy(column) for column in columns]
+        if name == "polygamma":
+            given[0] = 1
+        special = getattr(torch.special, TORCH_SPECIAL[name])
+        runs["torch"] = lambda: special(*given)
     return runs
+
+
+def specification(name: str, columns: list[Floats]) -> float:
+    """Nanoseconds per element."""
+    rows = list(zip(*(column[:PROBED].view(np.uint32).tolist() for column in columns), strict=True))
+    start = time.thread_time()
+    for operands in rows:
+        elementary(name, FLOAT32, *operands)
+    return (time.thread_time() - start) / PROBED * 1e9
 
 
 def differences(name: str, fmt: Format, columns: list[Floats], kernels_alone: bool = False) -> int:
@@ -151,12 +187,20 @@ def mpfr_differences(name: str, columns: list[Floats]) -> int:
     return int(np.count_nonzero((got.view(np.uint32) != want.view(np.uint32)) & ~(np.isnan(got) & np.isnan(want))))
 
 
+def anything(name: str, rng: np.random.Generator, count: int) -> list[Any]:
+    """Random words; the orders of functions that are refused for some orders are ordinary."""
+    words: list[Any] = [rng.integers(0, 1 << 32, count, dtype=np.uint32) for _ in KERNELS[name].fallback]
+    if name in ("zeta", "polygamma"):
+        words[0] = deviates(name, rng, count)[0].view(np.uint32)
+    return words
+
+
 def compared(name: str, count: int, mpfr: int, exhaustive: bool) -> tuple[int, int]:
     """Elements compared with the specification and MPFR, and how many differ."""
     rng = np.random.default_rng(2026)
     total = wrong = 0
     if count:
-        words = [rng.integers(0, 1 << 32, count, dtype=np.uint32) for _ in KERNELS[name].fallback]
+        words = anything(name, rng, count)
         moderate = [column.view(np.uint32) for column in deviates(name, rng, count)]
         wrong += differences(name, FLOAT32, words) + differences(name, FLOAT32, moderate)
         total += 2 * count
@@ -177,11 +221,11 @@ def row(name: str, count: int, mpfr: int, exhaustive: bool) -> tuple[str, int]:
     columns = deviates(name, rng, SIZE)
     with np.errstate(all="ignore"):
         times = medians(competitors(name, columns))
-    words = [rng.integers(0, 1 << 32, SIZE, dtype=np.uint32) for _ in columns]
+    words = anything(name, rng, SIZE)
     shares = [share_undecided(name, FLOAT32, *words)]
     shares.append(share_undecided(name, FLOAT32, *(column.view(np.uint32) for column in columns)))
     total, wrong = compared(name, count, mpfr, exhaustive)
-    cells = [f"{times['words']:.2f}", f"{times['flags']:.2f}"]
+    cells = [f"{specification(name, columns):.0f}", f"{times['words']:.2f}", f"{times['flags']:.2f}"]
     for other in ("numpy", "torch"):
         known = other in times
         cells += [f"{times[other]:.2f}", f"{times['words'] / times[other]:.1f}"] if known else ["", ""]
@@ -201,7 +245,18 @@ def main() -> int:
     outputs = [Path(text) for text in arguments.rest if text.endswith(".md")]
     names = [text for text in arguments.rest if not text.endswith(".md")] or [*FIRST, *(set(NAMES) - set(FIRST))]
     order = sorted(names, key=lambda name: (name not in FIRST, NAMES.index(name)))
-    head = ["function", "words", "with flags", "NumPy", "ratio", "PyTorch", "ratio", "left: random", "left: deviates"]
+    head = [
+        "function",
+        "specification",
+        "words",
+        "with flags",
+        "NumPy",
+        "ratio",
+        "PyTorch",
+        "ratio",
+        "left: random",
+        "left: deviates",
+    ]
     if arguments.count or arguments.mpfr or arguments.exhaustive:
         head += ["compared", "wrong"]
     lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
@@ -213,18 +268,18 @@ def main() -> int:
         lines.append(line)
         print(line, flush=True)
     for output in outputs:
-        output.write_text(PREFACE + "\n".join(lines) + "\n")
+        command = f"    python bench/elementary.py {' '.join(sys.argv[1:])}\n\n"
+        output.write_text(PREFACE + command + "\n".join(lines) + "\n")
     return 1 if failed else 0
 
 
-PREFACE = """# Elementary functions in float32
+PREFACE = """# Elementary and special functions in float32
 
-Nanoseconds per element, one thread, arrays of 10^6 normal deviates in the function's domain: ours (correctly rounded),
-without and with flags; NumPy's and PyTorch's, not correctly rounded, measured in turn with ours, and ours divided by
-theirs. "left": of a million elements those that the kernels leave to the specification, for random words and deviates.
-"compared": elements compared with the specification (words and flags) and with MPFR (words).
-
-    python bench/elementary.py --mpfr 1000000 --count 1000 bench/results-elementary.md
+Nanoseconds per element, one thread, normal deviates in the function's domain: the specification, element by element;
+ours on arrays of 10^6 (correctly rounded), without and with flags; NumPy's and PyTorch's, not correctly rounded,
+measured in turn with ours, and ours divided by theirs. "left": of a million elements those that the kernels leave to
+the specification, for random words and deviates. "compared": elements compared with the specification (words and flags)
+and with MPFR (words).
 
 """
 
