@@ -275,21 +275,27 @@ WORKLOADS: dict[str, Callable[[], Workload]] = {
 }
 
 
+def settled(call: Callable[[], Any]) -> None:
+    """Waits until the threads of the peer before sleep, and then calls until those of this one are awake."""
+    time.sleep(0.2 if OPTIONS.threads > 1 else 0)
+    until = time.perf_counter() + 0.02
+    while time.perf_counter() < until:
+        call()
+
+
 def measured(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
     """Median seconds of each, taken in turn."""
     counts = {}
     for name, call in calls.items():
         call()
+        settled(call)
         start = time.perf_counter()
         call()
         counts[name] = max(1, int(0.05 / max(time.perf_counter() - start, 1e-6)))
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(OPTIONS.repeat):
         for name, call in calls.items():
-            time.sleep(0.2 if OPTIONS.threads > 1 else 0)
-            until = time.perf_counter() + 0.02
-            while time.perf_counter() < until:
-                call()
+            settled(call)
             start = time.perf_counter()
             for _ in range(counts[name]):
                 call()
