@@ -232,6 +232,7 @@ def test_nodes_without_a_kernel_refuse_a_changed_control_register(
     op: str, probe: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the reference does, where they compute by the processor's arithmetic; they go on where they do not."""
+    monkeypatch.setitem(REASONS, op, "the reference is to do it")
     graph, type = unary(op, (3, 3), "float32")
     if op == "geqrf":
         given, node = graph.ir.body.nodes

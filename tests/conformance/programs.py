@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from lower_graphs import STEPS, TABLE, Builder, random_tensor
+from matrices import EMPTY, LARGER, ONE_OF_EACH, SMALL, SOLVERS, Item, matrices
 
 from tlir.floatlib.format import Format
 from tlir.ir.graph import Body, Node, Ref
@@ -75,6 +76,11 @@ def programs() -> Iterator[Program]:
         yield structured(TABLE[name])
     yield control()
     for first in range(0, len(DTYPES), AT_ONCE):
+    yield factorizations("float32", [*SMALL, *EMPTY])
+    yield factorizations("float64", LARGER)
+    yield factorizations("complex64", ONE_OF_EACH)
+    yield factorizations("float8_e4m3fn", ONE_OF_EACH)
+    yield factorizations("float128", SOLVERS)
         yield ordered(DTYPES[first : first + AT_ONCE])
 
 
@@ -233,3 +239,9 @@ def _result(op: str, operands: list[TensorType], attrs: dict[str, Any], dtype: D
     except Violation:
         return None
     return result
+def factorizations(name: str, items: list[Item]) -> Program:
+    """Factorizations and solvers of matrices."""
+    body, inputs = matrices(TABLE[name], items, 5)
+    return Program(f"functions of matrices of {name}", body, inputs)
+
+

@@ -41,7 +41,6 @@ NO_WORK = {"input", "constant"}
 
 LEFT = {
     *("igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "regularized_incomplete_beta"),
-    *("cholesky", "eigh", "geqrf", "householder_product", "lu", "svd", "triangular_solve", "tridiagonal_solve"),
     "fft",
 }
 """Operations that have no kernel in any dtype, and are the reference's on every device."""

@@ -51,6 +51,9 @@ class Emitter:
     own_locals = True
     """Whether every lane has local buffers of its own."""
 
+    vectors = True
+    """Whether there are vectors for lanes."""
+
     def __init__(self, builder: Any, nest: Nest, starts: dict[Buffer, Any]) -> None:
         self.builder = builder
         self.nest = nest
@@ -372,7 +375,7 @@ class Emitter:
     def _each(self, each: Each) -> None:
         if not all(variable.extent for variable in each.variables):
             return
-        if self.nest.lane is None and self.mask is None and independent_lanes(each):
+        if self.vectors and self.nest.lane is None and self.mask is None and independent_lanes(each):
             independent.in_lanes(self, each)
         elif each.span is not None:
             self._run_span(each.span, each.variables[0], each.body, (), [])

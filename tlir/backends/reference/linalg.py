@@ -38,6 +38,8 @@ def _cholesky(call: Invocation) -> Words:
         factor[j + 1 :, j] = field.shrink(column[1:], root)
     if not call.attr("lower"):
         factor = batch.adjoint(factor)
+        rows, columns = np.tril_indices(n, -1)
+        factor[rows, columns] = batch.zeros(len(rows))
     batch.note()
     return batch.store(field.choose(np.broadcast_to(ok, (n, n, batch.size)), factor, batch.nan(n, n)))
 

@@ -29,7 +29,8 @@ def factored(batch: Batch, a: Carrier) -> tuple[Carrier, Carrier]:
             continue
         one = np.broadcast_to(real.identity("multiply"), norm.shape)
         length = real.choose(trivial, one, real.hypot(field.modulus(alpha), norm))
-        beta = real.negate(real.copysign(length, parts[0]))
+        # the sign of a NaN is that of the canonical one, whatever the processor gave it
+        beta = real.negate(real.copysign(length, real.load(real.store(parts[0]))))
         difference = field.subtract(alpha, field.from_real(beta))
         tau = field.shrink(field.subtract(field.from_real(beta), alpha), beta)
         safe = field.choose(trivial, field.from_real(one), difference)

@@ -57,6 +57,9 @@ _ARITHMETIC: dict[str, Callable[..., int]] = {
 }
 
 
+_ROUNDED = frozenset(("add", "subtract", "multiply", "divide", "sqrt", "fma", "hypot", "maximum", "minimum"))
+"""Operations whose results are the canonical NaN where they are NaN."""
+
 _WHOLE = ("leaf", "literal", "opaque")
 """Kinds of expressions that have no operands."""
 
@@ -124,10 +127,25 @@ class Expressions:
             if decided in literals:
                 return self.integer(dtype, decided)
             return operands[1] if literals[0] is not None else operands[0]
+        if op == "maximum" and operands[0] == operands[1] and self._canonical(operands[0]):
+            return operands[0]
         if any(literal is None for literal in literals):
             return None
         value = _exact(op, attrs, dtype, [literal for literal in literals if literal is not None])
         return None if value is None else self.integer(dtype, value)
+
+    def _canonical(self, expression: int) -> bool:
+        """Whether a float, if it is NaN, is known to be the canonical one: so it is its own maximum."""
+        key, dtype = self._keys[expression], self._dtypes[expression]
+        if not dtype.is_float:
+            return False
+        if key[0] == "literal":
+            return not dtype.float_format.is_nan(key[2]) or key[2] == dtype.float_format.invalid_word
+        if key[0] == "select":
+            return all(self._canonical(operand) for operand in key[3][1:])
+        if key[0] in ("real", "imag"):
+            return bool(self._keys[key[3][0]][0] == "divide")
+        return key[0] in _ROUNDED
 
     def _moved(self, op: str, dtype: DType, operands: Sequence[int]) -> int | None:
         """What putting complex numbers together or taking them apart gives where that undoes itself."""

@@ -59,7 +59,7 @@ class _Shrinker:
     def __init__(self, body: Body) -> None:
         self.body = body
         self.axes: dict[Ref, list[Axis]] = {}
-        self.long: dict[int, tuple[Axis, int]] = {}
+        self.long: dict[int | tuple[int, int], tuple[Axis, int]] = {}
         """Axes that have to be longer than others for a node to do what it does, and how long."""
         self.count = 0
         for node in body.nodes:
@@ -191,7 +191,7 @@ class _Shrinker:
         self.long[node.id] = operands[0][axis], max(SORTED, SELECTED * count)
 
     def _matrices(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
-        """Factorizations: batches belong together, and axes of a matrix that are as long as each other. Where one is
+        """Factorizations: batches belong together, and axes of matrices that are as long as each other. Where one is
         longer it stays so."""
         matrix = max(operands, key=len)
         batch = matrix[:-2]
@@ -203,8 +203,8 @@ class _Shrinker:
                 self.same(one, other)
             for size, axis in zip(type.shape[len(batch) :], axes[len(batch) :], strict=True):
                 self.same(own.setdefault(size, axis), axis)
-        if len(own) > 1:
-            self.long[node.id] = own[max(own)], max(SIZES)
+        for longer, size in enumerate(sorted(own)[1:], max(SIZES) + 1):
+            self.long[node.id, size] = own[size], longer
 
     _cholesky = _triangular_solve = _lu = _geqrf = _householder_product = _tridiagonal_solve = _eigh = _svd = _matrices
 
