@@ -1,4 +1,5 @@
-"""Special functions inside kernels: running totals of exponentials, in every format that they are accumulated in."""
+"""Special functions inside kernels: that they are lowered and proven to be, and running totals of exponentials in every
+format that they are accumulated in."""
 
 from __future__ import annotations
 
@@ -11,11 +12,30 @@ from lower_graphs import Builder
 
 from tlir.backends.cpu import device
 from tlir.backends.reference import evaluate
-from tlir.ir.graph import Body
-from tlir.ir.ops import Accumulate
+from tlir.ir.graph import Body, Graph
+from tlir.ir.ops import OPERATIONS, Accumulate
 from tlir.ir.types import NAMED, TensorType
 from tlir.kernel.ir import Fallback
+from tlir.passes.check.lowering import check_lowering
 from tlir.passes.lower import lower
+from tlir.passes.lower.functions import has_kernel
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_they_are_parts_of_kernels(dtype: str) -> None:
+    """All with a sum before and behind it make one kernel, which the check finds to compute the same."""
+    type = TensorType((3, 5), NAMED[dtype])
+    builder = Builder(np.random.default_rng(0))
+    x, y = builder.input(type), builder.input(type)
+    before = builder.add("add", (x, y), type)
+    total = before
+    for name, operation in OPERATIONS.items():
+        if operation.family == "special" and has_kernel(name, type.dtype):
+            operands = (before, y)[: len(operation.operands)]
+            total = builder.add("add", (total, builder.add(name, operands, type)), type)
+    body = builder.body([total])
+    assert not [step for step in lower(body).steps if isinstance(step, Fallback)]
+    assert check_lowering(Graph(body)).status == "passed"
 
 
 def running(dtype: str, accumulate: str | None) -> Body:
