@@ -41,7 +41,7 @@ NO_WORK = {"input", "constant"}
 
 LEFT = {
     *("igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "regularized_incomplete_beta"),
-    "fft",
+    *("cholesky", "eigh", "geqrf", "householder_product", "lu", "svd", "triangular_solve", "tridiagonal_solve"),
 }
 """Operations that have no kernel in any dtype, and are the reference's on every device."""
 

@@ -137,6 +137,25 @@ def test_what_a_span_writes_may_be_nothing() -> None:
     assert {fault.rule for fault in found.undecided} == {"KV13"}
 
 
+@pytest.mark.parametrize(
+    ("offsets", "size", "broken"),
+    [
+        (("i0", "i0 + 3"), 6, set()),
+        (("2*i0", "2*i0 + 1", "2*i0 + 6", "2*i0 + 7"), 12, set()),
+        (("4*i0", "4*i0 + 2", "4*i0 + 1", "4*i0 + 3"), 12, set()),
+        (("i0", "i0 + 6", "i0 + 3"), 9, set()),
+        (("i0", "i0 + 3", "i0 + 7"), 10, {"KV12", "KV13"}),
+        (("i0", "i0 + 2"), 5, {"KV12", "KV13"}),
+        (("i0", "i0 + 1", "i0 + 5"), 8, {"KV12", "KV13"}),
+    ],
+)
+def test_several_stores_in_a_regular_distance(offsets: tuple[str, ...], size: int, broken: set[str]) -> None:
+    stores = "".join(f"  store o[{offset}] = v0\n" for offset in offsets)
+    head = f"kernel @k(o: output float32[{size}]) space(i0 < 3) {{\n  v0: float32 = literal 0x0\n"
+    found = verify(parse_kernel(head + stores + "}\n"))
+    assert {fault.rule for fault in (*found.faults, *found.undecided)} == broken
+
+
 def test_blocks_that_leave_values_for_nobody() -> None:
     kernel = parse_kernel(GOOD)
     *others, each = kernel.body.statements

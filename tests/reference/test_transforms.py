@@ -12,7 +12,7 @@ import pytest
 from conformance import evaluate, evaluate_with_flags, tensor, words_of
 from exact import add, decode, divide, encode, multiply
 
-from tlir.floatlib.elementary.special.roots import roots_of_unity
+from tlir.floatlib.elementary.special.roots import root_words, roots_of_unity
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.rounding import Flags
 from tlir.ir.tensor import Tensor
@@ -169,6 +169,20 @@ def test_roots_of_unity_are_the_nearest(name: str) -> None:
         words = roots_of_unity(fmt, n)
         assert list(words) == [root(fmt, j, n, 1) for j in range(n)]
         assert all(decode(fmt, word) != "-0" for pair in words for word in pair)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("n", [255, 256, 997, 1000, 1024])
+def test_many_roots_are_those_found_one_by_one(name: str, n: int) -> None:
+    cosines, sines = root_words(FORMATS[name], n)
+    assert list(zip(cosines.tolist(), sines.tolist(), strict=True)) == list(roots_of_unity(FORMATS[name], n))
+
+
+def test_roots_of_a_long_transform() -> None:
+    fmt, n = FORMATS["float64"], 1 << 18
+    cosines, sines = root_words(fmt, n)
+    for j in [0, 1, n // 12, n // 4 - 1, n // 4, n // 2 + 3, n - 1, *range(5, n, 9973)]:
+        assert (int(cosines[j]), int(sines[j])) == root(fmt, j, n, 1)
 
 
 def test_flags_are_those_of_each_transform() -> None:

@@ -222,7 +222,8 @@ class Program:
     """A graph's body as steps in order.
 
     ``types`` has the type of every value that a step reads or writes; ``constants`` those that are constants of the
-    graph; ``inputs`` and ``outputs`` are the body's.
+    graph, and ``tables``, which no graph holds: for each the name of its function (``tlir.kernel.tables``). ``inputs``
+    and ``outputs`` are the body's.
     """
 
     types: Mapping[Ref, TensorType]
@@ -230,3 +231,4 @@ class Program:
     inputs: tuple[Ref, ...]
     outputs: tuple[Ref, ...]
     steps: tuple[Step, ...]
+    tables: Mapping[Ref, str] = field(default_factory=dict)

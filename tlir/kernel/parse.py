@@ -35,6 +35,7 @@ from tlir.kernel.ir import (
     Store,
     Value,
 )
+from tlir.kernel.tables import FUNCTIONS, table
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?[0-9]+")
@@ -355,6 +356,7 @@ class _Scanner:
         self.expect("{")
         types: dict[Ref, TensorType] = {}
         given: dict[Ref, Tensor] = {}
+        tables: dict[Ref, str] = {}
         steps: list[Step | tuple[str, tuple[Ref, ...]]] = []
         while not self.take("inputs"):
             if self.take("launch"):
@@ -374,7 +376,12 @@ class _Scanner:
                 ref = self.ref()
                 self.expect(":")
                 types[ref] = self.type()
-                if constant:
+                if constant and self.take("="):
+                    tables[ref] = self.name()
+                    if tables[ref] not in FUNCTIONS or not self.is_line_of_floats(types[ref]):
+                        self.fail(f"a table of floats: {' or '.join(FUNCTIONS)}")
+                    given[ref] = constants.get(ref) or table(tables[ref], types[ref])
+                elif constant:
                     if ref not in constants:
                         self.fail(f"words given for the constant {ref}, before")
                     given[ref] = constants[ref]
@@ -396,7 +403,11 @@ class _Scanner:
                 linked.append(Launch(kernels[step[0]], step[1]))
             else:
                 linked.append(step)
-        return Program(types, given, inputs, outputs, tuple(linked))
+        return Program(types, given, inputs, outputs, tuple(linked), tables)
+
+    @staticmethod
+    def is_line_of_floats(type: TensorType) -> bool:
+        return type.rank == 1 and type.size > 0 and type.dtype.is_float
 
     def end(self) -> None:
         self.skip()
@@ -417,7 +428,7 @@ def parse_kernel(text: str, formats: Mapping[str, Format] | None = None) -> Kern
 def parse_program(
     text: str, constants: Mapping[Ref, Tensor] | None = None, formats: Mapping[str, Format] | None = None
 ) -> Program:
-    """The program that the text describes; the words of its constants, which the text does not hold, are given.
+    """The program that the text describes; the words of the graph's constants, which the text does not hold, are given.
 
     ArtifactError TL0217 for text that is not a program's."""
     scanner = _Scanner(text, formats)

@@ -98,7 +98,7 @@ def apart(places: Iterable[Place], space: Sequence[Variable]) -> bool | None:
         return True
     digits = [(abs(c), abs(c) * (v.extent - 1), True) for v, c in own.items()]
     digits += [(c, high - low, False) for c, (low, high) in others.items()]
-    digits.append((1, max(constants) - min(constants), False))
+    digits += [(c, c * (count - 1), False) for c, count in _progressions(constants)]
     below, started = 0, False
     for weight, width, of_space in sorted(digits, key=lambda digit: (digit[0], digit[2])):
         started = started or of_space
@@ -125,26 +125,46 @@ def covers(places: Sequence[Place], space: Sequence[Variable], size: int) -> boo
             key = place.inner, total([(1, place.offset)], -constant)
             together.setdefault(key, set()).add(constant)
     for (inner, terms), constants in together.items():
-        # stores next to each other, such as those of the parts of complex numbers, count as one more digit
-        variables, side = (*space, *inner), len(constants)
-        if max(constants) - min(constants) != side - 1 or _one_to_one(terms, variables, side - 1) is None:
+        # stores side by side, such as those of the parts of complex numbers, count as more digits
+        variables = (*space, *inner)
+        if _one_to_one(terms, variables, _progressions(constants)) is None:
             continue
-        written = side * prod(v.extent for v in variables)
+        written = len(constants) * prod(v.extent for v in variables)
         if written == size and (terms.least + min(constants), terms.greatest + max(constants)) == (0, size - 1):
             return True
     most = sum(prod(v.extent for v in (*space, *place.inner)) for place in places)
     return False if most < size and not any(place.offset.values() for place in places) else None
 
 
-def _one_to_one(offset: Index, variables: Sequence[Variable], below: int) -> bool | None:
-    """Whether different values of the variables give offsets more than ``below`` apart; None where that is not seen."""
+def _progressions(constants: Iterable[int]) -> list[tuple[int, int]]:
+    """Steps and counts: the numbers from the least one on are the sums of a multiple of each step, from 0 to below its
+    count. Numbers that are no such sums are among those of step 1."""
+    left = sorted(set(constants))
+    found = []
+    every = [(1, left[-1] - left[0] + 1)]
+    while len(left) > 1:
+        step, count = left[1] - left[0], 2
+        while count < len(left) and left[count] - left[count - 1] == step:
+            count += 1
+        starts = left[::count]
+        if left != [start + step * k for start in starts for k in range(count)]:
+            return every
+        found.append((step, count))
+        left = starts
+    return found
+
+
+def _one_to_one(offset: Index, variables: Sequence[Variable], more: Iterable[tuple[int, int]]) -> bool | None:
+    """Whether different values of the variables, and of more digits given by their weights and counts, give different
+    offsets; None where that is not seen."""
     digits = {v: 0 for v in variables if v.extent > 1}
     for coefficient, atom in offset.terms:
         if not isinstance(atom, Variable) or atom not in digits:
             return None
         digits[atom] = abs(coefficient)
-    for v, weight in sorted(digits.items(), key=lambda item: item[1]):
+    below = 0
+    for weight, count in sorted([*((weight, v.extent) for v, weight in digits.items()), *more]):
         if weight <= below:
             return None
-        below += weight * (v.extent - 1)
+        below += weight * (count - 1)
     return True

@@ -143,11 +143,11 @@ def _attributes(attrs: Mapping[str, Any]) -> str:
 
 def program_text(program: Program) -> str:
     """The values with their types, the steps, and then the kernels. The words of constants are not written: they are
-    the artifact's."""
+    the artifact's, or those of a table whose function is named."""
     lines = ["program {"]
     for ref, type in program.types.items():
         role = "input " if ref in program.inputs else "constant " if ref in program.constants else ""
-        lines.append(f"  {role}{ref}: {type}")
+        lines.append(f"  {role}{ref}: {type}" + (f" = {program.tables[ref]}" if ref in program.tables else ""))
     kernels = []
     for step in program.steps:
         if isinstance(step, Fallback):

@@ -131,7 +131,10 @@ def _access(offset: Index, lane: Variable) -> float:
     )
     if hidden:
         return 12
-    return 0.5 if stride == 0 else 1 if stride == 1 else 8
+    if stride == 0:
+        return 0.5
+    # lanes share cache lines where they are close together
+    return min(1 + 7 * (abs(stride) - 1) / 15, 8)
 
 
 def lanes_along(kernel: Kernel, lane: Variable) -> int:

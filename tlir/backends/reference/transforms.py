@@ -12,7 +12,6 @@ import numpy as np
 from tlir.backends.reference.invocation import CollectedFlags, Evaluator, Invocation
 from tlir.backends.reference.layout import join
 from tlir.backends.reference.numbers import Carrier, Complexes, field
-from tlir.floatlib.words import from_ints
 from tlir.ir.tensor import Words, words_shape
 from tlir.ir.types import complex_of
 
@@ -28,13 +27,13 @@ def smallest_prime_factor(n: int) -> int:
 
 def twiddles(arithmetic: Complexes, n: int, inverse: bool) -> Carrier:
     """exp(-2 pi i j / n), or of + for the inverse, for j from 0: a carrier of shape (n, 1)."""
-    from tlir.floatlib.elementary.special.roots import roots_of_unity
+    from tlir.floatlib.elementary.special.roots import root_words
 
     component = arithmetic.component
-    pairs = roots_of_unity(component.format, n)
+    cosines, sines = root_words(component.format, n)
     # the sine of -j/n of a turn is that of (n - j)/n
-    columns = [pair[0] for pair in pairs], [pairs[j if inverse else -j][1] for j in range(n)]
-    parts = (component.load(from_ints(component.format, column)[:, np.newaxis]) for column in columns)
+    columns = cosines, sines if inverse else sines[-np.arange(n)]
+    parts = (component.load(column[:, np.newaxis]) for column in columns)
     return join(arithmetic.dtype, *parts)
 
 

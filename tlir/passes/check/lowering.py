@@ -17,10 +17,8 @@ from tlir.kernel.interpret import OutOfBounds, run_kernel
 from tlir.kernel.ir import Alias, Fallback, Launch, Program
 from tlir.kernel.verify import verify_program
 from tlir.passes.check.expressions import SALTS, Expressions, Ids, SymbolicDomain
-from tlir.passes.check.matrices import MEANINGS as FACTORIZATIONS
-from tlir.passes.check.matrices import SWEEPS
 from tlir.passes.check.report import Check, Finding, counted
-from tlir.passes.check.shrink import shrunk
+from tlir.passes.check.shrink import prime_factors, shrunk
 from tlir.passes.check.symbolic import constant, evaluate, leaves, whole
 from tlir.passes.lower import lower
 from tlir.passes.lower.control import trip_count
@@ -37,10 +35,6 @@ _DATA_DECIDES = frozenset(
         "select_and_scatter",
         "sort",
         "top_k",
-        "lu",
-        "geqrf",
-        "eigh",
-        "svd",
         "case",
         "while",
     }
@@ -109,7 +103,8 @@ def run_symbolic(table: Expressions, program: Program, body: Body, inputs: Seque
     """The expressions of the program's outputs."""
     domain = SymbolicDomain(table)
     values: dict[Ref, Ids] = dict(zip(program.inputs, inputs, strict=True))
-    values |= {ref: constant(table, tensor, ref.node) for ref, tensor in program.constants.items()}
+    for ref, tensor in program.constants.items():
+        values[ref] = constant(table, tensor, None if ref in program.tables else ref.node)
     for step in program.steps:
         if isinstance(step, Fallback):
             node = body.nodes[step.node]
@@ -173,6 +168,8 @@ def _work(body: Body, node: Node) -> int:
             return result * kernel.size // max(kernel.shape[node.attrs["rhs_dimensions"][0]], 1)
         case "reduce_window":
             return result * prod(node.attrs["window_dimensions"])
+        case "fft":
+            return 4 * max(result, *operands) * sum(map(sum, map(prime_factors, node.attrs["fft_length"])))
         case "sort":
             return sum(operands) * max(operands[0], 1).bit_length()
         case "top_k":
@@ -184,11 +181,7 @@ def _work(body: Body, node: Node) -> int:
         case "while":
             # one whose steps data decides is left to the reference, and taken as a whole
             return (trip_count(body, node) or 1) * inside
-    most = max([result, inside, *operands])
-    if node.op in FACTORIZATIONS:
-        # each element is changed in as many steps as there are rows or columns, of each of so many sweeps
-        return most * max(1, *(type.shape[-1] for type in body.operand_types(node))) * SWEEPS.get(node.op, 1)
-    return most
+    return max([result, inside, *operands])
 
 
 def _shapes(body: Body) -> str:

@@ -22,6 +22,9 @@ from tlir.kernel.verify import ELEMENTWISE
 
 SIZES = (2, 3)
 
+TRANSFORMED, PRIME = 20, 17
+"""Elements of a transformed axis, at least where it has so many, and what stands for greater primes in its length."""
+
 SORTED, SELECTED = 40, 5
 """Elements of a row that is sorted, so that there are several runs to merge; and of one from which is selected, for
 each of those."""
@@ -45,6 +48,27 @@ class _Atom:
 Axis = list[_Atom]
 
 
+def prime_factors(n: int) -> list[int]:
+    """In ascending order."""
+    found, p = [], 2
+    while p * p <= n:
+        if n % p:
+            p += 1
+        else:
+            found.append(p)
+            n //= p
+    return [*found, n] if n > 1 else found
+
+
+def transform_size(n: int) -> int:
+    """A length whose transform has the same first steps as that of n."""
+    size = 1
+    for factor in prime_factors(n):
+        if size < TRANSFORMED:
+            size *= min(factor, PRIME)
+    return size
+
+
 def shrunk(body: Body) -> Body:
     """The body at small shapes; itself where it has none that its operations accept."""
     shrinker = _Shrinker(body)
@@ -59,6 +83,8 @@ class _Shrinker:
     def __init__(self, body: Body) -> None:
         self.body = body
         self.axes: dict[Ref, list[Axis]] = {}
+        self.transformed: list[tuple[tuple[Axis, int], ...]] = []
+        """Axes that have to have just these sizes, all of those that stand together or none."""
         self.long: dict[int | tuple[int, int], tuple[Axis, int]] = {}
         """Axes that have to be longer than others for a node to do what it does, and how long."""
         self.count = 0
@@ -112,6 +138,16 @@ class _Shrinker:
 
     def keep_long(self) -> None:
         """The sizes of long axes, once it is known what belongs together."""
+        for together in self.transformed:
+            parts = [[leaf for atom in axis for leaf in atom.leaves()] for axis, _ in together]
+            sizes = [size for _, size in together]
+            alone = all(len(own) == 1 and not own[0].fixed for own in parts)
+            if alone and all(own[0].small in (None, size) for own, size in zip(parts, sizes, strict=True)):
+                for own, size in zip(parts, sizes, strict=True):
+                    own[0].small = size
+            else:
+                for axis, _ in together:
+                    self.fix(axis)
         for axis, size in self.long.values():
             leaves = [leaf for atom in axis for leaf in atom.leaves()]
             if leaves and not leaves[-1].fixed:
@@ -180,6 +216,22 @@ class _Shrinker:
                 self.same(one, other)
         self.long[node.id] = operands[0][node.attrs["dimension"]], SORTED
 
+    def _fft(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
+        lengths, real = node.attrs["fft_length"], node.attrs["fft_type"] in ("RFFT", "IRFFT")
+        first = len(result) - len(lengths)
+        for k, (one, other) in enumerate(zip(operands[0], result, strict=True)):
+            half = real and k == len(result) - 1
+            if not half:
+                self.same(one, other)
+            if k < first or lengths[k - first] == 1:
+                continue
+            size = transform_size(lengths[k - first])
+            if not half:
+                self.transformed.append(((one, size),))
+                continue
+            whole, part = (one, other) if node.attrs["fft_type"] == "RFFT" else (other, one)
+            self.transformed.append(((whole, size), (part, size // 2 + 1)))
+
     def _top_k(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
         axis, count = node.attrs["dimension"], node.attrs["k"]
         for axes in (result, self.axes[Ref(node.id, 1)]):
@@ -191,7 +243,7 @@ class _Shrinker:
         self.long[node.id] = operands[0][axis], max(SORTED, SELECTED * count)
 
     def _matrices(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
-        """Factorizations: batches belong together, and axes of matrices that are as long as each other. Where one is
+        """Factorizations: batches belong together, and axes of a matrix that are as long as each other. Where one is
         longer it stays so."""
         matrix = max(operands, key=len)
         batch = matrix[:-2]
@@ -291,6 +343,9 @@ class _Shrinker:
         attrs = dict(node.attrs)
         if node.op == "constant":
             attrs["value"] = _cropped(attrs["value"], types[0])
+        elif node.op == "fft":
+            full = types[0].shape if node.attrs["fft_type"] == "IRFFT" else self.shape(node.inputs[0])
+            attrs["fft_length"] = full[len(full) - len(node.attrs["fft_length"]) :]
         elif node.op in ("slice", "dynamic_slice", "gather"):
             before, after = self.body.type_of(node.inputs[0]).shape, self.shape(node.inputs[0])
             name = "limit_indices" if node.op == "slice" else "slice_sizes"

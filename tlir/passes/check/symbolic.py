@@ -17,8 +17,7 @@ from tlir.floatlib.convert import from_integer
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.ops import OPERATIONS, Accumulate
 from tlir.ir.tensor import Tensor
-from tlir.ir.types import BOOL, NAMED, DType
-from tlir.passes.check import matrices
+from tlir.ir.types import BOOL, NAMED, DType, complex_of
 from tlir.passes.check.expressions import Expressions, Ids
 
 _INT64 = NAMED["int64"]
@@ -90,9 +89,6 @@ class _Step:
         if self.node.op in ("case", "scan", "while", "sort", "top_k"):
             several: list[Ids] = getattr(self, f"_{self.node.op}")()
             return several
-        if self.node.op in matrices.MEANINGS:
-            shapes = [type.shape for type in self.node.types]
-            return matrices.evaluated(self.table, self.node.op, self.attr, self.dtypes[0], self.operands, shapes)
         method = getattr(self, f"_{self.node.op}", None)
         if method is None:
             return [self._elementwise()]
@@ -335,6 +331,88 @@ class _Step:
                 values[(*index, k)] = line[position]
                 position_word = self.table.integer(_INT64, position)
                 indices[(*index, k)] = self._convert(position_word, self.node.types[1].dtype)
+        return results
+
+    # ---- transforms -------------------------------------------------------------------------------------------------
+
+    def _fft(self, x: Ids) -> Ids:
+        kind, lengths = self.attr("fft_type"), self.attr("fft_length")
+        dtype = complex_of(self.dtypes[0]) if kind == "RFFT" else self.dtypes[0]
+        part, inverse = dtype.component, kind in ("IFFT", "IRFFT")
+        zero = self.table.literal(part, from_integer(part.float_format, 0)[0])
+        count = self.table.literal(part, from_integer(part.float_format, prod(lengths))[0])
+
+        def of_part(name: str, number: int) -> int:
+            return self.table.apply(name, {}, part, (number,))
+
+        def whole(real: int, imag: int) -> int:
+            return self.table.apply("complex", {}, dtype, (real, imag))
+
+        def along(x: Ids, axis: int, inverse: bool) -> Ids:
+            if not x.size:
+                return x
+            return np.apply_along_axis(lambda line: np.array(self._transform(dtype, line.tolist(), inverse)), axis, x)
+
+        def extended(line: Ids, n: int) -> Ids:
+            elements = []
+            for k in range(n):
+                if k == 0 or 2 * k == n:
+                    elements.append(whole(of_part("real", int(line[k])), zero))
+                elif 2 * k < n:
+                    elements.append(int(line[k]))
+                else:
+                    elements.append(self.table.apply("conjugate", {}, dtype, (int(line[n - k]),)))
+            return np.array(elements, np.int64)
+
+        def of_all(function: Callable[[int], int], x: Ids) -> Ids:
+            return np.array([function(int(number)) for number in x.reshape(-1)], np.int64).reshape(x.shape)
+
+        if kind == "RFFT":
+            x = of_all(lambda number: whole(number, zero), x)
+        if kind != "IRFFT":
+            x = along(x, -1, inverse)[..., : self.shape[-1]]
+        for axis in range(-2, -len(lengths) - 1, -1):
+            x = along(x, axis, inverse)
+        if kind == "IRFFT":
+            if not self.filled(lambda *index: 0).size:
+                return self.filled(lambda *index: 0)
+            x = along(np.apply_along_axis(extended, -1, x, lengths[-1]), -1, inverse)
+
+            def real(number: int) -> int:
+                return self._combine("divide", of_part("real", number), count, part)
+
+            return of_all(real, x)
+
+        def result(number: int) -> int:
+            parts = of_part("real", number), of_part("imag", number)
+            if inverse:
+                return whole(*(self._combine("divide", p, count, part) for p in parts))
+            if prod(lengths) == 1 and part.float_format.has_nan:
+                # a NaN is the canonical one, as that of every sum
+                return whole(*(self._combine("maximum", p, p, part) for p in parts))
+            return number
+
+        return of_all(result, x)
+
+    def _transform(self, dtype: DType, x: list[int], inverse: bool) -> list[int]:
+        from tlir.floatlib.elementary.special.roots import roots_of_unity
+
+        n = len(x)
+        if n == 1:
+            return x
+        p = next(k for k in range(2, n + 1) if n % k == 0)
+        m = n // p
+        inner = [self._transform(dtype, x[r::p], inverse) for r in range(p)]
+        pairs = roots_of_unity(dtype.float_format, n)
+        turn = 1 if inverse else -1
+        roots = [self.table.literal(dtype, (pairs[j][0], pairs[turn * j % n][1])) for j in range(n)]
+        results = []
+        for k in range(n):
+            total = inner[0][k % m]
+            for r in range(1, p):
+                product = self.table.apply("multiply", {}, dtype, (roots[r * k % n], inner[r][k % m]))
+                total = self._combine("add", total, product, dtype)
+            results.append(total)
         return results
 
     # ---- windows ----------------------------------------------------------------------------------------------------

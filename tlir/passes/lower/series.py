@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tlir.ir.graph import Body, Node, Ref
-from tlir.ir.types import TensorType
+from tlir.ir.tensor import Tensor
+from tlir.ir.types import DType, TensorType
+from tlir.kernel.tables import table
 from tlir.passes.lower.emitter import Emitter, Frame
 
 Write = Callable[[Emitter, Frame], None]
@@ -17,11 +19,13 @@ Write = Callable[[Emitter, Frame], None]
 
 
 class Series:
-    """The kernels of one node in their order: ``writers``. ``types`` has the arrays between them."""
+    """The kernels of one node in their order: ``writers``. ``types`` has the arrays between them, and ``tables`` those
+    that are given by a function, with its name."""
 
     def __init__(self, body: Body, node: Node) -> None:
         self.body, self.node = body, node
         self.types: dict[Ref, TensorType] = {}
+        self.tables: dict[Ref, str] = {}
         self.writers: list[Write] = []
 
     @property
@@ -34,6 +38,20 @@ class Series:
         ref = Ref(self.node.id, len(self.node.types) + len(self.types))
         self.types[ref] = type
         return ref
+
+    def table(self, function: str, dtype: DType, size: int) -> Ref:
+        """The array of a function of ``tlir.kernel.tables``."""
+        type = TensorType((size,), dtype)
+        for ref, name in self.tables.items():
+            if name == function and self.types[ref] == type:
+                return ref
+        ref = self.between(type)
+        self.tables[ref] = function
+        return ref
+
+    def constants(self) -> dict[Ref, Tensor]:
+        """The words of the tables."""
+        return {ref: table(function, self.types[ref]) for ref, function in self.tables.items()}
 
     def type(self, ref: Ref) -> TensorType:
         return self.types[ref] if ref in self.types else self.body.type_of(ref)

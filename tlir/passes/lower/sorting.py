@@ -412,7 +412,7 @@ def _selection(
 # ---- operations -----------------------------------------------------------------------------------------------------
 
 
-def _empty(series: Series) -> None:
+def nothing(series: Series) -> None:
     """One kernel that has nothing to write."""
 
     def write(emitter: Emitter, frame: Frame) -> None:
@@ -441,7 +441,7 @@ def _sort(series: Series) -> None:
         return tuple(emitter.element(frame, ref, place) for ref in node.inputs)
 
     if prod(shape) == 0:
-        _empty(series)
+        nothing(series)
     else:
         _merge_sort(series, rows, read, rows.size)
 
@@ -460,7 +460,7 @@ def _top_k(series: Series) -> None:
         )
 
     if node.types[0].size == 0:
-        _empty(series)
+        nothing(series)
     elif count <= SELECTED and rows.size >= count * PER_SELECTED:
         _select(series, rows, read, count)
     else:
