@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from lower_graphs import STEPS, TABLE, Builder, random_tensor
+from matrices import EMPTY, LARGER, ONE_OF_EACH, SMALL, SOLVERS, Item, matrices
 
 from tlir.floatlib.format import Format
 from tlir.ir.graph import Body, Node, Ref
@@ -22,7 +23,6 @@ from tlir.ir.tensor import Tensor
 from tlir.ir.types import BOOL, NAMED, DType, TensorType, complex_of
 from tlir.kernel.verify import ELEMENTWISE
 from tlir.passes.lower import REASONS
-from tlir.passes.lower.transforms import PROCESSOR
 
 _SIGNLESS_ZERO = Format(4, 3, bias=9, infinities=False, nans="negative_zero", signed_zero=False)
 DTYPES: list[DType] = [
@@ -75,10 +75,13 @@ def programs() -> Iterator[Program]:
     for name in ("float32", "int8", "uint2", "bool", "complex64", "float80"):
         yield structured(TABLE[name])
     yield control()
+    yield factorizations("float32", [*SMALL, *EMPTY])
+    yield factorizations("float64", LARGER)
+    yield factorizations("complex64", ONE_OF_EACH)
+    yield factorizations("float8_e4m3fn", ONE_OF_EACH)
+    yield factorizations("float128", SOLVERS)
     for first in range(0, len(DTYPES), AT_ONCE):
         yield ordered(DTYPES[first : first + AT_ONCE])
-    for names in (("float32", "float64"), ("float16", "bfloat16"), ("float8_e4m3fn", "float128")):
-        yield transforms([NAMED[name] for name in names])
 
 
 def _program(name: str, builder: Builder, nodes: list[Ref], seed: int) -> Program:
@@ -194,22 +197,6 @@ def ordered(dtypes: list[DType]) -> Program:
     return _program(f"ordered {dtypes[0].name}", builder, nodes, 11)
 
 
-def transforms(dtypes: list[DType]) -> Program:
-    """Fourier transforms of every kind, of one axis and of two: lengths of one iteration, of several kernels, and with
-    a factor whose sum is a loop."""
-    builder = Builder(np.random.default_rng(0))
-    nodes = []
-    for part in dtypes:
-        whole, few = complex_of(part), part.name not in PROCESSOR
-        kinds, several = ("FFT", "IRFFT") if few else ("FFT", "IFFT", "RFFT", "IRFFT"), ((1,), (6,), (3, 4), (34,))
-        for kind, lengths in product(kinds, ((6,), (11,)) if few else several):
-            half = (*lengths[:-1], lengths[-1] // 2 + 1)
-            given = TensorType((2, *(half if kind == "IRFFT" else lengths)), part if kind == "RFFT" else whole)
-            result = TensorType((2, *(half if kind == "RFFT" else lengths)), part if kind == "IRFFT" else whole)
-            nodes.append(builder.add("fft", (builder.input(given),), result, fft_type=kind, fft_length=lengths))
-    return _program(f"transforms {dtypes[0].name}", builder, nodes, 13)
-
-
 def control() -> Program:
     """A branch, a scan and a loop that counts, over vectors."""
     type, count = TensorType((40,), NAMED["float32"]), TensorType((), NAMED["int32"])
@@ -240,6 +227,12 @@ def control() -> Program:
     after = step.add("add", (counter, known), count), step.add("multiply", (total, total), type)
     counted = node("while", (start, x), (count, type), [condition, step.body(after)])
     return _program("control", builder, [chosen, stepped, counted, Ref(counted.node, 1)], 3)
+
+
+def factorizations(name: str, items: list[Item]) -> Program:
+    """Factorizations and solvers of matrices."""
+    body, inputs = matrices(TABLE[name], items, 5)
+    return Program(f"functions of matrices of {name}", body, inputs)
 
 
 def _result(op: str, operands: list[TensorType], attrs: dict[str, Any], dtype: DType) -> TensorType | None:
