@@ -23,6 +23,7 @@ from tlir.ir.tensor import Tensor
 from tlir.ir.types import BOOL, NAMED, DType, TensorType, complex_of
 from tlir.kernel.verify import ELEMENTWISE
 from tlir.passes.lower import REASONS
+from tlir.passes.lower.transforms import PROCESSOR
 
 _SIGNLESS_ZERO = Format(4, 3, bias=9, infinities=False, nans="negative_zero", signed_zero=False)
 DTYPES: list[DType] = [
@@ -82,6 +83,8 @@ def programs() -> Iterator[Program]:
     yield factorizations("float128", SOLVERS)
     for first in range(0, len(DTYPES), AT_ONCE):
         yield ordered(DTYPES[first : first + AT_ONCE])
+    for names in (("float32", "float64"), ("float16", "bfloat16"), ("float8_e4m3fn", "float128")):
+        yield transforms([NAMED[name] for name in names])
 
 
 def _program(name: str, builder: Builder, nodes: list[Ref], seed: int) -> Program:
@@ -195,6 +198,22 @@ def ordered(dtypes: list[DType]) -> Program:
         types = TensorType((count,), dtypes[0]), TensorType((count,), NAMED["int32"])
         node("top_k", (builder.input(row),), types, dimension=0, k=count)
     return _program(f"ordered {dtypes[0].name}", builder, nodes, 11)
+
+
+def transforms(dtypes: list[DType]) -> Program:
+    """Fourier transforms of every kind, of one axis and of two: lengths of one iteration, of several kernels, and with
+    a factor whose sum is a loop."""
+    builder = Builder(np.random.default_rng(0))
+    nodes = []
+    for part in dtypes:
+        whole, few = complex_of(part), part.name not in PROCESSOR
+        kinds, several = ("FFT", "IRFFT") if few else ("FFT", "IFFT", "RFFT", "IRFFT"), ((1,), (6,), (3, 4), (34,))
+        for kind, lengths in product(kinds, ((6,), (11,)) if few else several):
+            half = (*lengths[:-1], lengths[-1] // 2 + 1)
+            given = TensorType((2, *(half if kind == "IRFFT" else lengths)), part if kind == "RFFT" else whole)
+            result = TensorType((2, *(half if kind == "RFFT" else lengths)), part if kind == "IRFFT" else whole)
+            nodes.append(builder.add("fft", (builder.input(given),), result, fft_type=kind, fft_length=lengths))
+    return _program(f"transforms {dtypes[0].name}", builder, nodes, 13)
 
 
 def control() -> Program:

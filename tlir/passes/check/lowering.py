@@ -17,6 +17,8 @@ from tlir.kernel.interpret import OutOfBounds, run_kernel
 from tlir.kernel.ir import Alias, Fallback, Launch, Program
 from tlir.kernel.verify import verify_program
 from tlir.passes.check.expressions import SALTS, Expressions, Ids, SymbolicDomain
+from tlir.passes.check.matrices import MEANINGS as FACTORIZATIONS
+from tlir.passes.check.matrices import SWEEPS
 from tlir.passes.check.report import Check, Finding, counted
 from tlir.passes.check.shrink import prime_factors, shrunk
 from tlir.passes.check.symbolic import constant, evaluate, leaves, whole
@@ -35,6 +37,10 @@ _DATA_DECIDES = frozenset(
         "select_and_scatter",
         "sort",
         "top_k",
+        "lu",
+        "geqrf",
+        "eigh",
+        "svd",
         "case",
         "while",
     }
@@ -181,7 +187,11 @@ def _work(body: Body, node: Node) -> int:
         case "while":
             # one whose steps data decides is left to the reference, and taken as a whole
             return (trip_count(body, node) or 1) * inside
-    return max([result, inside, *operands])
+    most = max([result, inside, *operands])
+    if node.op in FACTORIZATIONS:
+        # each element is changed in as many steps as there are rows or columns, of each of so many sweeps
+        return most * max(1, *(type.shape[-1] for type in body.operand_types(node))) * SWEEPS.get(node.op, 1)
+    return most
 
 
 def _shapes(body: Body) -> str:

@@ -243,7 +243,7 @@ class _Shrinker:
         self.long[node.id] = operands[0][axis], max(SORTED, SELECTED * count)
 
     def _matrices(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
-        """Factorizations: batches belong together, and axes of a matrix that are as long as each other. Where one is
+        """Factorizations: batches belong together, and axes of matrices that are as long as each other. Where one is
         longer it stays so."""
         matrix = max(operands, key=len)
         batch = matrix[:-2]

@@ -18,6 +18,7 @@ from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.ops import OPERATIONS, Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import BOOL, NAMED, DType, complex_of
+from tlir.passes.check import matrices
 from tlir.passes.check.expressions import Expressions, Ids
 
 _INT64 = NAMED["int64"]
@@ -89,6 +90,9 @@ class _Step:
         if self.node.op in ("case", "scan", "while", "sort", "top_k"):
             several: list[Ids] = getattr(self, f"_{self.node.op}")()
             return several
+        if self.node.op in matrices.MEANINGS:
+            shapes = [type.shape for type in self.node.types]
+            return matrices.evaluated(self.table, self.node.op, self.attr, self.dtypes[0], self.operands, shapes)
         method = getattr(self, f"_{self.node.op}", None)
         if method is None:
             return [self._elementwise()]

@@ -7,18 +7,31 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 from tlir.ir.graph import Body, Node, Ref
-from tlir.ir.ops import linalg
 from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import TensorType
 from tlir.kernel.ir import Alias, Fallback, Launch, Program, Step
-from tlir.passes.lower import contraction, control, elementwise, indexing, reduction, shape, sorting, transforms, windows
+from tlir.passes.lower import (
+    contraction,
+    control,
+    elementwise,
+    factorizations,
+    indexing,
+    jacobi,
+    reduction,
+    reflectors,
+    shape,
+    sorting,
+    transforms,
+    windows,
+)
 from tlir.passes.lower.dead import without
 from tlir.passes.lower.elementwise import element_reason
 from tlir.passes.lower.emitter import Compute, Emit, Frame, Refused
 from tlir.passes.lower.functions import REASON as NO_FUNCTION
 from tlir.passes.lower.functions import WITHOUT_KERNEL
 from tlir.passes.lower.fusion import Fusion
+from tlir.passes.lower.matrices import matrix_reason
 from tlir.passes.lower.merge import merged
 from tlir.passes.lower.parts import in_parts
 from tlir.passes.lower.series import Plan, Series
@@ -28,7 +41,7 @@ _FAMILIES = (elementwise, shape, reduction, contraction, indexing, windows, cont
 COMPUTES: dict[str, Compute] = {name: compute for family in _FAMILIES for name, compute in family.COMPUTES.items()}
 """Operations whose elements are computed on demand, inside the kernels that use them."""
 
-EMITS: dict[str, Emit] = {**indexing.EMITS, **windows.EMITS}
+EMITS: dict[str, Emit] = {**indexing.EMITS, **windows.EMITS, **factorizations.EMITS, **reflectors.EMITS, **jacobi.EMITS}
 """Operations that have a kernel of their own."""
 
 PLANS: dict[str, Plan] = {**sorting.SERIES, **transforms.SERIES}
@@ -39,10 +52,6 @@ LOWERED: frozenset[str] = frozenset((*COMPUTES, *EMITS, *PLANS, *control.COUNTED
 
 REASONS: dict[str, str] = {
     **dict.fromkeys(WITHOUT_KERNEL, NO_FUNCTION),
-    **dict.fromkeys(
-        (operation.name for operation in linalg.OPERATIONS),
-        "its steps depend on all elements before them, and data decides how many there are",
-    ),
 }
 """Why an operation has no kernel and is left to the reference. Some nodes of other operations have none either:
 ``reason`` says why."""
@@ -59,6 +68,8 @@ def reason(body: Body, node: Node) -> str | None:
     if node.op in REASONS:
         return REASONS[node.op]
     if node.inputs and (why := element_reason(node.op, node.attrs, body.type_of(node.inputs[0]).dtype)):
+        return why
+    if node.inputs and (why := matrix_reason(node.op, body.type_of(node.inputs[0]).dtype)):
         return why
     if node.op == "bitcast_convert":
         return elementwise.bitcast_reason(Frame(body), node)
