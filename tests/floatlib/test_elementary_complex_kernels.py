@@ -210,6 +210,19 @@ def test_numbers_of_every_size(name: str) -> None:
 
 
 @pytest.mark.parametrize("fmt", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_on_the_axes(name: str, fmt: Format) -> None:
+    """One part is a zero, or is 1, the other one of any size."""
+    random, (low, high) = np.random.default_rng(8), ((-149, 128) if fmt == FLOAT32 else (-1074, 1024))
+    columns: list[Words] = []
+    for _ in range(count_operands(name) // 2):
+        parts = 2.0 ** random.uniform(low, high, (2, 400)) * random.choice([-1, 1], (2, 400))
+        parts[random.integers(0, 2, 400), np.arange(400)] = random.choice([0.0, -0.0, 0.0, 1.0, -1.0], 400)
+        columns += [float_words(fmt, part) for part in parts]
+    check(name, fmt, tuple(columns))
+
+
+@pytest.mark.parametrize("fmt", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.parametrize("name", [name for name in NAMES if loop.has_angle(name)])
 def test_large_angles_are_decided_by_a_second_stage(name: str, fmt: Format) -> None:
     random = np.random.default_rng(0)

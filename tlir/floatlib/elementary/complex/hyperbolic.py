@@ -40,11 +40,13 @@ def exponential(x: Number, y: Number, means: Means) -> Outcome:
 
 
 def exponential_minus_one(x: Number, y: Number, means: Means) -> Outcome:
-    """(e**x - 1) cos y - 2 sin(y/2)**2, a difference whose bound is one of the terms, and e**x sin y."""
+    """(e**x - 1) cos y - 2 sin(y/2)**2, a difference whose bound is one of the terms, and e**x sin y. The square of a
+    small sine may vanish, but is not 0."""
     of_y, of_half = means.angle(y), means.angle(y * 0.5)
     first = multiply(means.exponential_minus_one(x), of_y.cosine)
     second = scaled(squared(of_half.sine), 2.0)
-    margin = abs(first.hi) * (of_y.error + means.expm1) + second.hi * (of_half.error * 2.0)
+    vanishing = x.like(0.0).where(y.equals(0.0), 2.0**-1000)
+    margin = abs(first.hi) * (of_y.error + means.expm1) + second.hi * (of_half.error * 2.0) + vanishing
     imaginary = multiply(means.exponential(x), signed(of_y.sine, y.sign))
     return Outcome(Part(add(first, -second), margin, x.sign), relative(imaginary, of_y.error + means.exp, y.sign))
 
