@@ -27,7 +27,7 @@ class Shape:
 
 
 def phases(shape: Shape, pieces: int) -> Iterator[list[tuple[int, int, int, int]]]:
-    """The phases, one after the other; each a list of at most ``8 * pieces`` parts ``(code, where, from, to)``,
+    """The phases, one after the other; each a list of at most about ``4 * pieces`` parts ``(code, where, from, to)``,
     which may run side by side."""
     blocks, groups = -(-shape.extent // shape.block), -(-shape.units // shape.units_block)
     for place in range(shape.batches * blocks * groups):
@@ -39,7 +39,7 @@ def phases(shape: Shape, pieces: int) -> Iterator[list[tuple[int, int, int, int]
             for step in range(steps):
                 where = place * steps + step
                 yield [(2 * number, where, begin, end) for begin, end in pieces_of(0, panels, pieces)]
-                yield [(2 * number + 1, where, begin, end) for begin, end in pieces_of(first, last, 8 * pieces)]
+                yield [(2 * number + 1, where, begin, end) for begin, end in pieces_of(first, last, 4 * pieces)]
 
 
 def pieces_of(first: int, end: int, pieces: int, unit: int = 1) -> list[tuple[int, int]]:

@@ -44,7 +44,7 @@ LONGEST_BLOCK = 1024
 UNIT_BYTES = 1 << 19
 """A packed unit: a quarter of a large second-level cache, together with what else is used."""
 UNITS, FEWEST = 16, 2
-"""Units that the threads should have to share, and the panels that a unit should have if they are packed."""
+"""Units that the threads should have to share, and the panels that a unit should have."""
 SHARED_BYTES = 1 << 23
 RESULT_BYTES = 1 << 24
 """The packed shared side, and results that wait for their next stretch, at most."""
@@ -118,10 +118,10 @@ class Tiles:
         counts = [count for p in self.parts for count in ((p.count,) if c.adds else (p.stretch, p.total))]
         self.micro.whole_turns = all(count % UNROLLED == 0 for count in counts)
         self.columns_shared = self.columns <= self.rows
+        self._measure()
         if self.columns_shared:
             for part in self.parts:
                 part.in_place = self._in_place(part)
-        self._measure()
         self._shared = [self._pack_shared(number) for number in range(len(self.parts))]
         self._work = [self._multiply_units(number) for number in range(len(self.parts))]
 
@@ -169,8 +169,7 @@ class Tiles:
         def rounded(positions: int, panel: int, extent: int) -> int:
             return min(max(positions // panel, 1), -(-extent // panel)) * panel
 
-        fewest = 1 if all(part.in_place for part in self.parts) else FEWEST
-        most = min(UNIT_BYTES // line, max(fewest * self.unit_panel, self.unit_extent // UNITS))
+        most = min(UNIT_BYTES // line, max(FEWEST * self.unit_panel, self.unit_extent // UNITS))
         self.unit = rounded(most, self.unit_panel, self.unit_extent)
         self.units = -(-self.unit_extent // self.unit)
         lines = -(-UNROLLED * self.panel * self.size // (self.unit // self.unit_panel * LINE))
