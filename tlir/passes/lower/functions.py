@@ -18,9 +18,6 @@ _NORMAL = frozenset({"erfcx", "ndtri", "log_ndtr", "log_add_exp"})
 _NARROW_ALONE = _BESSEL | _NORMAL | {"lgamma", "digamma", "polygamma", "zeta"}
 """Functions with kernels for formats of at most 24 bits of precision only."""
 
-_NOT_DOUBLE = frozenset({"erf_inv"})
-"""Functions without a kernel of double-double numbers."""
-
 WITHOUT_KERNEL = frozenset(op.name for op in special.OPERATIONS) - _NARROW_ALONE
 REASON = "no kernel computes it within a proven bound"
 
@@ -34,7 +31,7 @@ def has_kernel(op: str, dtype: DType) -> bool:
         return False
     if op in _NARROW_ALONE:
         return _narrow(fmt)
-    return _narrow(fmt) or _wide(fmt) or (op not in _NOT_DOUBLE and _double(fmt))
+    return _narrow(fmt) or _wide(fmt) or _double(fmt)
 
 
 def _narrow(fmt: Format) -> bool:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tlir.floatlib.elementary.double import arc, circular
 from tlir.floatlib.elementary.double import error as error_family
 from tlir.floatlib.elementary.double import exponential as exponential_family
+from tlir.floatlib.elementary.double import inverse as inverse_error
 from tlir.floatlib.elementary.double import logarithm as logarithmic
 from tlir.floatlib.elementary.double import root as roots
 from tlir.floatlib.elementary.double.arithmetic import Double
@@ -171,6 +172,7 @@ UNARY: dict[str, Function] = {
     "atan": Function(lambda x: arc.atan(x.between(-HUGE, HUGE)), 2.0**-69.5, _magnitude(TINY, inf), tangent=True),
     "erf": Function(error_family.erf, 2.0**-67.5, _magnitude(TINY, inf)),
     "erfc": Function(error_family.erfc, 2.0**-67, lambda x: x < 26.0, cases=lambda x: [(x > 27.3, UNDERFLOW)]),
+    "erf_inv": Function(inverse_error.erf_inv, 2.0**-66.7, _magnitude(TINY, 1.0), cases=_outside_unit),
     "rsqrt": Function(roots.rsqrt, 2.0**-97, lambda x: x.m.both(x > NORMAL, x < inf), cases=_below_zero, exact=True),
     "cbrt": Function(roots.cbrt, 2.0**-97, _magnitude(NORMAL, inf), exact=True),
 }
