@@ -23,7 +23,7 @@ from tlir.ir.tensor import Tensor
 from tlir.ir.types import BOOL, NAMED, DType, TensorType, complex_of
 from tlir.kernel.verify import ELEMENTWISE
 from tlir.passes.lower import REASONS
-from tlir.passes.lower.transforms import PROCESSOR
+from tlir.passes.lower.costs import PROCESSOR
 
 _SIGNLESS_ZERO = Format(4, 3, bias=9, infinities=False, nans="negative_zero", signed_zero=False)
 DTYPES: list[DType] = [
@@ -183,13 +183,14 @@ def ordered(dtypes: list[DType]) -> Program:
         nodes.extend(Ref(len(builder.nodes) - 1, k) for k in range(len(types)))
 
     for number, dtype in enumerate(dtypes):
-        long, short = TensorType((3, 19), dtype), TensorType((5, 2), dtype)
-        where = TensorType((3, 19), NAMED["int16"])
+        whole = number % 3 == 0
+        long, short = TensorType((3, 19 if whole else 11), dtype), TensorType((5, 2), dtype)
+        where = TensorType(long.shape, NAMED["int16"])
         x = builder.input(long)
         node("sort", (x, builder.input(where)), (long, where), dimension=1, descending=number % 2 == 1)
         other = builder.input(short), builder.input(short)
         node("sort", (*other, builder.input(short)), (short,) * 3, dimension=0, num_keys=2, descending=number % 2 == 0)
-        if not dtype.is_complex and number % 3 == 0:
+        if whole and not dtype.is_complex:
             for count in (3, 19):
                 types = TensorType((3, count), dtype), TensorType((3, count), NAMED["uint8"])
                 node("top_k", (x,), types, dimension=1, k=count)

@@ -34,6 +34,9 @@ _LOOPS = frozenset(
         "while",
     }
 )
+PROCESSOR = frozenset({"float16", "bfloat16", "float32", "float64"})
+"""Formats whose sums, products and comparisons are a few instructions."""
+
 _NATIVE = frozenset({"float32", "float64"})
 _MOVES = frozenset(operation.name for operation in complex_numbers.OPERATIONS) | {"select", "negate", "abs", "copysign"}
 

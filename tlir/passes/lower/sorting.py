@@ -20,14 +20,15 @@ from tlir.ir.types import BOOL, NAMED, DType, TensorType
 from tlir.kernel import index as ix
 from tlir.kernel.index import Index, flatten, from_value
 from tlir.kernel.ir import Block, Bound, Branch, Value
+from tlir.passes.lower.costs import PROCESSOR
 from tlir.passes.lower.emitter import INT64, Emitter, Frame
 from tlir.passes.lower.places import Place
 from tlir.passes.lower.reduction import compare, has_nan
 from tlir.passes.lower.series import Plan, Series
 from tlir.passes.lower.words import blank_word
 
-RUN = 8
-"""Elements that are sorted in registers."""
+RUN, SHORT_RUN = 8, 4
+"""Elements that are sorted in registers; where comparing two of them takes many instructions."""
 
 PARTS = 1 << 13
 """So many parts of results are wanted side by side …"""
@@ -190,12 +191,15 @@ def _to_results(series: Series, rows: Rows) -> Write:
 def _merge_sort(series: Series, rows: Rows, read: Read, count: int) -> None:
     """The first ``count`` elements of each row in order."""
     results = _to_results(series, rows)
-    if rows.size <= RUN:
+    components = {dtype.component.name for dtype in rows.columns[: rows.keys] if dtype.is_float or dtype.is_complex}
+    run = RUN if components <= PROCESSOR else SHORT_RUN
+    if rows.size <= run:
         series.kernel(lambda emitter, frame: _sort_runs(emitter, frame, rows, read, rows.size, results, count))
         return
-    runs = arrays = _arrays(series, rows, _padded(rows.size, RUN))
-    series.kernel(lambda emitter, frame: _sort_runs(emitter, frame, rows, read, RUN, runs.write, runs.width))
-    run, wanted = RUN, prod(rows.around) * rows.size // PARTS
+    runs = arrays = _arrays(series, rows, _padded(rows.size, run))
+    first = run
+    series.kernel(lambda emitter, frame: _sort_runs(emitter, frame, rows, read, first, runs.write, runs.width))
+    wanted = prod(rows.around) * rows.size // PARTS
     longest = min(max(1 << max(wanted, 1).bit_length() - 1, SHORTEST), LONGEST)
     while run < rows.size:
         part = min(longest, 2 * run)

@@ -20,6 +20,7 @@ from tlir.kernel import index as ix
 from tlir.kernel.index import ZERO, Index, flatten, from_value
 from tlir.kernel.ir import Bound, Value
 from tlir.kernel.tables import table
+from tlir.passes.lower.costs import PROCESSOR
 from tlir.passes.lower.emitter import INT64, Emitter, Frame
 from tlir.passes.lower.places import Place
 from tlir.passes.lower.reduction import compare, has_nan
@@ -29,13 +30,10 @@ from tlir.passes.lower.words import Word, integer_word, word_at
 
 MANY, FEW = 16, 8
 """The most elements that one iteration combines in short and in long transforms: in long ones they are so far apart
-that caches have few places for them. A longer sum is a loop."""
+that caches have few places for them. A longer sum is a loop, and every sum in formats of many instructions."""
 
 SHORT = 4096
 """Elements of the longest short transform."""
-
-PROCESSOR = frozenset(("float16", "bfloat16", "float32", "float64"))
-"""Formats whose sums and products are a few instructions. In others an iteration computes one sum, written once."""
 
 Read = Callable[[Emitter, Frame, Place], Value]
 Write = Callable[[Emitter, Place, Value], None]
