@@ -61,6 +61,7 @@ ARB: dict[str, Callable[..., arb]] = {
     "erf": arb.erf,
     "erfc": arb.erfc,
     "erf_inv": arb.erfinv,
+    "log_add_exp": lambda x, y: (x.exp() + y.exp()).log(),
     "exponential": arb.exp,
     "exponential_minus_one": arb.expm1,
     "exp2": lambda x: (x * arb.const_log2()).exp(),

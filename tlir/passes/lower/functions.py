@@ -14,11 +14,14 @@ _FUNCTIONS = frozenset(operation.name for family in (elementary, special) for op
 _BESSEL = frozenset(
     f"bessel_{name}" for name in ("i0", "i1", "i0e", "i1e", "j0", "j1", "k0", "k1", "k0e", "k1e", "y0", "y1")
 )
-_NORMAL = frozenset({"erfcx", "ndtri", "log_ndtr", "log_add_exp"})
+_NORMAL = frozenset({"erfcx", "ndtri", "log_ndtr"})
 _NARROW_ALONE = _BESSEL | _NORMAL | {"lgamma", "digamma", "polygamma", "zeta"}
 """Functions with kernels for formats of at most 24 bits of precision only."""
 
-WITHOUT_KERNEL = frozenset(op.name for op in special.OPERATIONS) - _NARROW_ALONE
+_NOT_DOUBLE = frozenset({"log_add_exp"})
+"""Functions without a kernel of double-double numbers."""
+
+WITHOUT_KERNEL = frozenset(op.name for op in special.OPERATIONS) - _NARROW_ALONE - _NOT_DOUBLE
 REASON = "no kernel computes it within a proven bound"
 
 _WITH = _FUNCTIONS - WITHOUT_KERNEL
@@ -31,7 +34,7 @@ def has_kernel(op: str, dtype: DType) -> bool:
         return False
     if op in _NARROW_ALONE:
         return _narrow(fmt)
-    return _narrow(fmt) or _wide(fmt) or _double(fmt)
+    return _narrow(fmt) or _wide(fmt) or (op not in _NOT_DOUBLE and _double(fmt))
 
 
 def _narrow(fmt: Format) -> bool:

@@ -13,6 +13,7 @@ from tlir.floatlib.elementary.wide import (
     logarithm,
     power,
     root,
+    sums,
 )
 from tlir.floatlib.elementary.wide.function import Function
 
@@ -27,5 +28,6 @@ FUNCTIONS: dict[str, Function] = {
     **arc.FUNCTIONS,
     **error.FUNCTIONS,
     **inverse_error.FUNCTIONS,
+    **sums.FUNCTIONS,
 }
 NAMES = tuple(FUNCTIONS)
