@@ -209,6 +209,28 @@ def test_numbers_of_every_size(name: str) -> None:
         assert left < 40
 
 
+@pytest.mark.parametrize("fmt", [FLOAT32, FLOAT64, *NARROW], ids=str)
+@pytest.mark.parametrize("name", [name for name in NAMES if loop.has_classes(name)])
+def test_special_operands_are_looked_up(name: str, fmt: Format) -> None:
+    if not loop.applies(name, fmt):
+        return
+    found = words_of(fmt, [0.0, 0.5, 1.0, 2.0, 3.0, 10.0, np.inf, np.nan])
+    x, y = (part.reshape(-1) for part in np.meshgrid(found, found))
+    (real, left), (imaginary, _) = (
+        numpy_loop.run(loop.part_loop(name, fmt, part, "special"), (x, y)) for part in (0, 1)
+    )
+    assert left is not None
+    angle, seen = FUNCTIONS[name].angle, 0
+    for k, operand in enumerate(zip(x.tolist(), y.tolist(), strict=True)):
+        beside = angle is not None and fmt.is_inf(operand[1 - angle]) and fmt.is_finite(operand[angle])
+        special = not all(map(fmt.is_finite, operand)) or all(map(fmt.is_zero, operand))
+        assert (left[k] == 0) == (special and not (beside and not fmt.is_zero(operand[angle or 0]))), operand
+        if left[k] == 0:
+            assert (int(real[k]), int(imaginary[k])) == elementary_complex(name, fmt, operand)[0], operand
+            seen += 1
+    assert seen >= 2
+
+
 @pytest.mark.parametrize("fmt", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_on_the_axes(name: str, fmt: Format) -> None:

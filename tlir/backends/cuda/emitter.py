@@ -82,8 +82,9 @@ def _wider(op: str, dtype: DType) -> list[Any]:
     fmt, kernels = dtype.float_format, []
     if op.endswith(PARTS):
         name, _, part = op.rpartition(".")
-        far = complex_loop.has_angle(name) and fmt.emax >= FAR_EXPONENT
-        return [complex_loop.part_loop(name, fmt, PARTS.index("." + part), far=True)] if far else []
+        far = ["far"] if complex_loop.has_angle(name) and fmt.emax >= FAR_EXPONENT else []
+        stages = ["special", *far] if complex_loop.has_classes(name) else []
+        return [complex_loop.part_loop(name, fmt, PARTS.index("." + part), stage) for stage in stages]
     if elementary_double_loop.fits(fmt) and op in elementary_double.NAMES:
         if LEAST_PRECISION <= fmt.precision < elementary_double_loop.LEAST_PRECISION:
             kernels.append(elementary_double_loop.loop(op, fmt))

@@ -20,8 +20,8 @@ from tlir.floatlib.soft.machine import Predicate
 SCALED = 1000
 """Numbers that are scaled are within 2**±SCALED."""
 
-Case = tuple[Predicate, int, int]
-"""Where it holds, and both parts of the result there, which are 0 or 1."""
+Case = tuple[Predicate, int | None, int | None]
+"""Where it holds, and both parts of the result there, which are 0, 1 or NaN (None)."""
 
 
 class Function(NamedTuple):
@@ -107,8 +107,13 @@ def _no_exponent(a: Number, b: Number, c: Number, d: Number) -> list[Case]:
     return [(_zero(c, d), 1, 0)]
 
 
+def _no_divisor(a: Number, b: Number, c: Number, d: Number) -> list[Case]:
+    """0 / 0 in both parts: products with 0 are 0 or NaN."""
+    return [(_zero(c, d), None, None)]
+
+
 BINARY: dict[str, Function] = {
-    "divide": Function(roots.quotient, poles=lambda a, b, c, d: _zero(c, d), scaled=2),
+    "divide": Function(roots.quotient, poles=lambda a, b, c, d: _zero(c, d), cases=_no_divisor, scaled=2),
     "power": Function(logarithms.power, poles=lambda a, b, c, d: _zero(a, b), cases=_no_exponent, scaled=1),
 }
 

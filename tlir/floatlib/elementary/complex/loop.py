@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tlir.floatlib.elementary.complex import classes
 from tlir.floatlib.elementary.complex.hyperbolic import RANGE
-from tlir.floatlib.elementary.complex.kernels import BINARY, FUNCTIONS, evaluate, inside
+from tlir.floatlib.elementary.complex.kernels import BINARY, FUNCTIONS, UNARY, evaluate, inside
 from tlir.floatlib.elementary.complex.parts import Part
 from tlir.floatlib.elementary.double.arithmetic import from_bits, normalized
 from tlir.floatlib.elementary.double.loop import LARGEST, SMALLEST
@@ -66,6 +67,11 @@ def has_angle(name: str) -> bool:
     return name in FUNCTIONS and FUNCTIONS[name].angle is not None
 
 
+def has_classes(name: str) -> bool:
+    """Whether a function has ``special_parts``."""
+    return name in UNARY
+
+
 class Parts(NamedTuple):
     """Both words, where they are not decided, and the flags of both together (0 unless asked for)."""
 
@@ -90,7 +96,10 @@ def parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...], far: bool
         cases = [
             (_not_a_number(m, name, operands), fmt.invalid_word, fmt.invalid_word),
             *(
-                (condition, *(round_exact(fmt, 0, value, 0)[0] for value in values))
+                (
+                    condition,
+                    *(fmt.invalid_word if value is None else round_exact(fmt, 0, value, 0)[0] for value in values),
+                )
                 for condition, *values in function.cases(*operands)
             ),
         ]
@@ -178,17 +187,26 @@ def loop(name: str, fmt: Format, far: bool = False, flags: bool = False) -> Kern
     return Kernel(label, (fmt.width,) * count, 2 * container, BITS, True, build, 1)
 
 
+def special_parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...]) -> Parts:
+    """The words that follow from the classes of a function's one operand; the others are undecided."""
+    found, known = classes.evaluate(m, name, fmt, FUNCTIONS[name].angle, *words)
+    unknown = m.negation(known)
+    return Parts(found, (unknown, unknown), m.constant(0))
+
+
 @cache
-def part_loop(name: str, fmt: Format, part: int, far: bool = False) -> Kernel:
-    """The loop of the real part (0) or the imaginary one (1); its byte has ``UNDECIDED[0]`` for either."""
+def part_loop(name: str, fmt: Format, part: int, stage: str = "") -> Kernel:
+    """The loop of the real part (0) or the imaginary one (1); its byte has ``UNDECIDED[0]`` for either. ``stage`` "far"
+    is the second one of functions with an angle, "special" that of ``special_parts``."""
 
     def build(m: Machine, *words: Uint) -> Result:
-        found = parts(m, name, fmt, words, far)
+        special = stage == "special"
+        found = special_parts(m, name, fmt, words) if special else parts(m, name, fmt, words, stage == "far")
         mark = m.select(found.undecided[part], m.constant(UNDECIDED[0]), m.constant(0))
         return Result(Uint(m, [found.words[part]], fmt.width), mark)
 
     count = 4 if name in BINARY else 2
-    label = f"{name}(complex {fmt}, part {part}{', far' if far else ''})"
+    label = f"{name}(complex {fmt}, part {part}{', ' if stage else ''}{stage})"
     return Kernel(label, (fmt.width,) * count, fmt.width, BITS, True, build, 1)
 
 
