@@ -202,7 +202,7 @@ def undecided(op: str) -> list[np.ndarray]:
     random = np.random.default_rng(1)
     count = len(OPERATIONS[op].operands)
     columns = [random.standard_normal(1 << 17) * 2.0 ** random.integers(-3, 8, 1 << 17) for _ in range(count)]
-    if op in ("asin", "acos", "atanh"):
+    if op in ("asin", "acos", "atanh", "erf_inv"):
         columns[0] = random.uniform(-1, 1, 1 << 17)
     if op == "exponential":
         columns[0][:20] = random.uniform(-740, -710, 20)
@@ -214,7 +214,7 @@ def undecided(op: str) -> list[np.ndarray]:
 def test_what_double_double_numbers_leave_open_is_decided_by_a_gpu_itself() -> None:
     type = TensorType((SIZE,), NAMED["float64"])
     bodies, inputs, total = [], [], 0
-    for op in FUNCTIONS:
+    for op in (op for op in FUNCTIONS if double.applies(op, FLOAT64)):
         builder = Builder(np.random.default_rng(0))
         found = undecided(op)
         total += len(found[0])
