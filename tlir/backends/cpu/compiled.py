@@ -28,6 +28,10 @@ TILES = 384
 """How many scalar operations of a sum of products by tiles take as long as one elsewhere."""
 
 
+CALLS = 8
+"""How many times as long as others a kernel takes that calls those of thousands of operations."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a kernel's function is called: the outer iterations and lanes in all, the lanes of a block, the bytes of
@@ -83,8 +87,10 @@ def compile_kernel(kernel: Kernel) -> Compiled | CompiledStages | str:
 
 def effort(compiled: object, kernel: Kernel) -> int:
     """Roughly how long a kernel takes, in scalar operations."""
-    by_tiles = isinstance(compiled, Compiled) and compiled.plan.shape is not None
-    return work_of(kernel) // (TILES if by_tiles else 1)
+    work = work_of(kernel)
+    if not isinstance(compiled, Compiled):
+        return work
+    return work * (CALLS if compiled.plan.blocks else 1) // (1 if compiled.plan.shape is None else TILES)
 
 
 def _compile(kernel: Kernel) -> Compiled | str:
