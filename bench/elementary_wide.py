@@ -21,8 +21,7 @@ import numpy as np
 from elementary_double import moderate
 
 from tlir.floatlib.elementary import elementary
-from tlir.floatlib.elementary.double.functions import BINARY
-from tlir.floatlib.elementary.wide.functions import NAMES
+from tlir.floatlib.elementary.wide.functions import FUNCTIONS, NAMES
 from tlir.floatlib.elementary.wide.loop import loop
 from tlir.floatlib.elementary.wide.rounding import UNDECIDED
 from tlir.floatlib.format import FORMATS, Format
@@ -40,13 +39,16 @@ MPFR = {
     "rsqrt": "rec_sqrt",
     "power": "pow",
 }
-"""Names of MPFR's functions where they are not ours; it has no logistic function."""
+"""Names of MPFR's functions where they are not ours."""
 
 
 def columns_of(name: str, fmt: Format, rng: np.random.Generator) -> list[list[int]]:
     """Words of moderate numbers with all bits of the format's fractions."""
     columns = []
-    for column in moderate(name, rng, SIZE):
+    numbers = moderate("atanh" if name == "erf_inv" else name, rng, SIZE)
+    while len(numbers) < FUNCTIONS[name].operands:
+        numbers += moderate(name, rng, SIZE)
+    for column in numbers:
         words = []
         for value in column.tolist():
             numerator, denominator = float(value).as_integer_ratio()
@@ -91,7 +93,7 @@ def row(name: str) -> str:
             continue
         context = gmpy2.context(precision=fmt.precision)
         function = getattr(context, MPFR.get(name, name), None)
-        if function is None or name == "logistic":
+        if function is None:
             cells.append("")
             continue
         with gmpy2.context(precision=fmt.precision + 1):
@@ -125,7 +127,7 @@ def main(path: str | None) -> int:
     ]
     for line in lines:
         print(line)
-    for name in sorted(NAMES, key=lambda name: (name in BINARY, NAMES.index(name))):
+    for name in sorted(NAMES, key=lambda name: (FUNCTIONS[name].operands, NAMES.index(name))):
         line = row(name)
         lines.append(line)
         print(line, flush=True)
