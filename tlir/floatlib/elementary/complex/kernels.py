@@ -128,8 +128,11 @@ def inside(function: Function, wide: bool, far: bool, *operands: Number) -> Pred
         size, limit = abs(x), 2.0 ** (SCALED if index < 2 * function.scaled else function.range)
         if wide:
             held = m.either(x.equals(0.0), m.both(size > 1.0 / limit, size < limit))
-        else:
+        elif function.angle in (None, index):
             held = size < inf
+        else:
+            # infinity gives what is beyond the limits gives
+            held = x.equals(x)
         if function.angle == index:
             held = m.both(held, size > 1.0 if far else size < circular.NEAR)
         elif wide and function.angle is not None:

@@ -92,7 +92,11 @@ def parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...], far: bool
     if outcome.certain is not None:
         held = m.both(held, outcome.certain)
     cases = []
-    if not flags:
+    if flags:
+        # without overflow or underflow
+        for x in operands:
+            held = m.both(held, abs(x) < inf)
+    else:
         cases = [
             (_not_a_number(m, name, operands), fmt.invalid_word, fmt.invalid_word),
             *(
