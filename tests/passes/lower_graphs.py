@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,6 +103,10 @@ def from_ints_of(dtype: DType, words: Sequence[int]) -> Any:
     return array if dtype.limbs > 1 else array[:, 0]
 
 
+Step = Callable[["Builder", Ref], Ref]
+"""Adds nodes that read a value; the last one."""
+
+
 class Builder:
     """Nodes one after the other; each ``random_node`` applies a random operation to random earlier values."""
 
@@ -155,8 +159,9 @@ class Builder:
     def words(self, type: TensorType) -> Tensor:
         return random_tensor(self.random, type)
 
-    def random_node(self) -> Ref:
-        return self.pick(STEPS)(self, self.value())
+    def random_node(self, choice: Sequence[Step]) -> Ref:
+        step: Step = self.pick(choice)
+        return step(self, self.value())
 
     # ---- operations -------------------------------------------------------------------------------------------------
 
@@ -531,6 +536,45 @@ class Builder:
             attrs["accumulate"] = Accumulate(self.order(type.dtype).dtype)
         return self.add("cumulative", (x,), type, **attrs)
 
+    def sort(self, x: Ref) -> Ref:
+        """Of several operands by some of them, one of the results."""
+        type = self.type(x)
+        if not type.rank:
+            return self.unary(x)
+        others = [self.like(type) for _ in range(int(self.random.integers(0, 3)))]
+        keys = int(self.random.integers(1, len(others) + 2))
+        attrs = {"dimension": int(self.random.integers(type.rank)), "num_keys": keys}
+        attrs["descending"] = bool(self.random.integers(2))
+        self.nodes.append(Node(len(self.nodes), "sort", (x, *others), attrs, (type,) * (1 + len(others))))
+        return Ref(len(self.nodes) - 1, int(self.random.integers(1 + len(others))))
+
+    def top_k(self, x: Ref) -> Ref:
+        type = self.type(x)
+        if not type.rank or type.dtype.is_complex:
+            return self.unary(x)
+        axis = int(self.random.integers(type.rank))
+        count = int(self.random.integers(0, type.shape[axis] + 1))
+        shape = (*type.shape[:axis], count, *type.shape[axis + 1 :])
+        types = TensorType(shape, type.dtype), TensorType(shape, NAMED["int16"])
+        self.nodes.append(Node(len(self.nodes), "top_k", (x,), {"dimension": axis, "k": count}, types))
+        return Ref(len(self.nodes) - 1, int(self.random.integers(2)))
+
+    def fft(self, x: Ref) -> Ref:
+        """Over some of the last axes."""
+        type = self.type(x)
+        lengths = type.shape[int(self.random.integers(type.rank)) :] if type.rank else ()
+        if not lengths or 0 in lengths or not (type.dtype.is_float or type.dtype.is_complex):
+            return self.unary(x)
+        kind = "RFFT" if type.dtype.is_float else self.pick(("FFT", "IFFT", "IRFFT"))
+        result = type
+        if kind == "RFFT":
+            result = TensorType((*type.shape[:-1], lengths[-1] // 2 + 1), complex_of(type.dtype))
+        elif kind == "IRFFT":
+            last = max(1, 2 * lengths[-1] - 2 + int(self.random.integers(2)))
+            lengths = (*lengths[:-1], last)
+            result = TensorType((*type.shape[:-1], last), type.dtype.component)
+        return self.add("fft", (x,), result, fft_type=kind, fft_length=lengths)
+
 
 STEPS = (
     *(Builder.unary, Builder.binary, Builder.binary, Builder.compare, Builder.convert, Builder.broadcast),
@@ -539,16 +583,18 @@ STEPS = (
     *(Builder.dynamic_slice, Builder.gather, Builder.scatter, Builder.reduce_window, Builder.pool_gradient),
     *(Builder.convolution, Builder.cumulative),
 )
+SERIES = (Builder.sort, Builder.top_k, Builder.fft)
+"""Operations that take several kernels."""
 
 
-def random_graph(seed: int, steps: int = 8) -> tuple[Body, list[Tensor]]:
+def random_graph(seed: int, steps: int = 8, choice: Sequence[Step] = STEPS) -> tuple[Body, list[Tensor]]:
     """A random body of about so many operations, several of its values being outputs, and words for its inputs."""
     random = np.random.default_rng(seed)
     builder = Builder(random)
     builder.input(TensorType(builder.shape(), TABLE[builder.pick(DTYPES)]))
     last = Ref(0)
     for _ in range(steps):
-        last = builder.random_node()
+        last = builder.random_node(choice)
         while builder.type(last).size > 600:
             type = builder.type(last)
             axis = int(np.argmax(type.shape))

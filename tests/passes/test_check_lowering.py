@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lower_graphs import Builder, random_graph, random_tensor
+from lower_graphs import SERIES, STEPS, Builder, random_graph, random_tensor
 
 from tlir.backends.interpreter import run_program
 from tlir.ir.graph import Body, Graph, Node, Ref
@@ -45,6 +45,14 @@ F32, F16, C64 = NAMED["float32"], NAMED["float16"], NAMED["complex64"]
 @given(st.integers(0, 2**32 - 1))
 def test_random_graphs_pass(seed: int) -> None:
     body, _ = random_graph(seed, 8)
+    check = check_lowering(Graph(body))
+    assert check.status == "passed", [finding.message for finding in check.findings]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_random_graphs_of_several_kernels_for_an_operation_pass(seed: int) -> None:
+    body, _ = random_graph(seed, 6, (*STEPS, *SERIES * 4))
     check = check_lowering(Graph(body))
     assert check.status == "passed", [finding.message for finding in check.findings]
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from lower_graphs import TABLE, random_graph
+from lower_graphs import SERIES, STEPS, TABLE, random_graph
 
+from tlir.backends.interpreter import run_program
+from tlir.backends.reference import evaluate
 from tlir.ir.graph import Body, Graph
+from tlir.ir.ops import linalg
 from tlir.ir.tensor import Tensor
 from tlir.ir.verify import type_errors
-from tlir.passes.lower import LOWERED
+from tlir.kernel.verify import verify_program
+from tlir.passes.lower import LOWERED, PLANS, lower
 from tlir.passes.lower.elementwise import NAMES
 from tlir.passes.lower.shape import VIEWS
 
@@ -42,8 +46,22 @@ def test_views_of_views_occur_in_every_order() -> None:
 
 def test_operations_of_every_kind_occur() -> None:
     found = {node.op for body, _ in graphs() for node in body.nodes}
-    # functions have tests of their own, and loops and branches graphs of their own
-    assert LOWERED - found <= NAMES | {"case", "scan", "while", "bitcast_convert"}
+    # functions have tests of their own, and loops, branches and what takes several kernels graphs of their own
+    matrices = {operation.name for operation in linalg.OPERATIONS}
+    assert LOWERED - found <= NAMES | PLANS.keys() | matrices | {"case", "scan", "while", "bitcast_convert"}
+
+
+def test_operations_that_take_several_kernels_among_others() -> None:
+    found = set()
+    for seed in range(100):
+        body, inputs = random_graph(seed, 8, (*STEPS, *SERIES * 4))
+        found |= {node.op for node in body.nodes}
+        program = lower(body)
+        assert verify_program(program, body).ok
+        with np.errstate(all="ignore"):
+            expected, results = evaluate(body, inputs), run_program(program, body, inputs)
+        assert all(a.same_words(b) for a, b in zip(expected, results, strict=True))
+    assert found >= PLANS.keys()
 
 
 def test_inputs_hold_special_words() -> None:
