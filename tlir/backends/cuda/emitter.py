@@ -14,7 +14,7 @@ from tlir.backends.cpu import elementary
 from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.nest import Emitter, Ends
-from tlir.backends.cpu.settle import PARTS
+from tlir.backends.cpu.settle import PARTS, UNDECIDED
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
 from tlir.backends.cuda import big, calls
@@ -71,7 +71,7 @@ class CudaLanes(Lanes):
         count = numpy_loop.count_limbs(kernel.result)
         *words, mark = calls.call(b, calls.called(kernel), operands, count + 1)
         kind = ir.IntType(8 * integer_dtype(min(kernel.result, 64)).itemsize)
-        left = b.icmp_unsigned("!=", b.and_(mark, ir.Constant(I64, elementary.UNDECIDED)), ir.Constant(I64, 0))
+        left = b.icmp_unsigned("!=", b.and_(mark, ir.Constant(I64, UNDECIDED)), ir.Constant(I64, 0))
         return [self.resized(word, kind) for word in words], left
 
 
