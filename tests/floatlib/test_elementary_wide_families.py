@@ -4,11 +4,13 @@ give before it is rounded against Arb."""
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from elementary_hardest import FOUND, PUBLISHED
+from flint import arb, ctx
 from floatlib_wide import ARB, MPFR, evaluated, undecided, worst_error
 
 from tlir.floatlib.elementary.scalar import elementary
@@ -103,7 +105,7 @@ def _leading(fmt: Format, word: int) -> int:
 @pytest.mark.parametrize("name", [name for name in NAMES if name in MPFR])
 def test_words_and_flags_are_those_of_mpfr(name: str, kind: str) -> None:
     fmt = FORMATS[kind]
-    rows = _rows(name, fmt, 60)
+    rows = _rows(name, fmt, 40)
     if name in GROWING:
         # others are beyond MPFR's exponents
         rows = [row for row in rows if max(_leading(fmt, word) for word in row) < 24]
@@ -117,7 +119,7 @@ def test_values_are_within_their_bound(name: str, kind: str) -> None:
     assert name in ARB
     fmt = FORMATS[kind]
     with np.errstate(all="ignore"):
-        rows = _inside(name, fmt, _rows(name, fmt, 60))
+        rows = _inside(name, fmt, _rows(name, fmt, 40))
         value = evaluated(name, fmt, rows)
         worst = worst_error(name, fmt, rows)
     assert worst <= 1
@@ -211,7 +213,7 @@ def test_compiled_loops_give_the_same(name: str, kind: str) -> None:
     from tlir.floatlib.soft import llvm
 
     fmt = FORMATS[kind]
-    rows = _rows(name, fmt, 60)
+    rows = _rows(name, fmt, 40)
     rows += [tuple(reversed(row)) for row in rows]
     columns = tuple(from_ints(fmt, list(column)) for column in zip(*rows, strict=True))
     kernel = loop(name, fmt, True)
@@ -219,3 +221,49 @@ def test_compiled_loops_give_the_same(name: str, kind: str) -> None:
     compiled, compiled_marks = llvm.run(kernel, columns)
     assert np.array_equal(words, compiled)
     assert np.array_equal(marks, compiled_marks)
+
+
+@pytest.mark.parametrize("kind", ["binary128", "binary256", "129 bits, large exponents"])
+@pytest.mark.parametrize("name", ["exponential", "exponential_minus_one", "logistic", "exp2"])
+def test_beside_the_ends_of_steps(name: str, kind: str) -> None:
+    """Numbers next to multiples of log(2)/65536, or of 1/65536, up to the largest."""
+    fmt, rng = FORMATS[kind], random.Random(name + kind)
+    steps = [*range(1, 6), 255, 256, 257, 65535, 65536, 65537, *(rng.getrandbits(20) + 1 for _ in range(20))]
+    steps += [rng.randrange(1, fmt.emax << 16) for _ in range(20)]
+    previous, ctx.prec = ctx.prec, 600
+    try:
+        unit = arb(1) if name == "exp2" else arb.const_log2()
+        words = []
+        for k in steps:
+            significand, exponent = (int(part) for part in (unit * k / 65536).mid().man_exp())
+            length = significand.bit_length()
+            shift = length - fmt.precision
+            kept = significand >> shift if shift > 0 else significand << -shift
+            words.append(_word(fmt, length + exponent - 1, kept))
+    finally:
+        ctx.prec = previous
+    rows = [((word + d) | sign,) for word in words for d in (-1, 0, 1, 2) for sign in (0, fmt.sign_mask)]
+    kernel = loop(name, fmt, False)
+    results, marks = numpy_loop.run(kernel, (from_ints(fmt, [word for (word,) in rows]),))
+    assert marks is not None
+    assert not marks.any()
+    for row, result in zip(rows, to_ints(fmt, results), strict=True):
+        assert result == elementary(name, fmt, *row)[0], hex(row[0])
+
+
+def test_the_cells_of_logarithms() -> None:
+    """1 + r = c d f is at least 1 and at most 1 + ``SMALL`` in all cells of f and of c f."""
+    assert logarithm.COARSE_BITS + logarithm.FINE_BITS == 30
+    for i, c in enumerate(logarithm.COARSE):
+        # c f in units of 2**-9 2**-11, from the lower end to the upper end of the cell
+        low, high = c * (256 + i), c * (256 + i + 1)
+        scale = 1 << 9 + logarithm.COARSE_BITS
+        first, last = low * (1 << 16) // scale, (high - 1) * (1 << 16) // scale
+        assert first >= logarithm.FIRST
+        assert last - logarithm.FIRST < len(logarithm.FINE)
+        for j in range(first, last + 1):
+            d = logarithm.FINE[j - logarithm.FIRST]
+            ends = [max(low, -(-j * scale >> 16)), min(high, (j + 1) * scale >> 16)]
+            for y in ends:
+                rest = Fraction(y * d, scale << logarithm.FINE_BITS) - 1
+                assert 0 <= rest <= Fraction(logarithm.SMALL)
