@@ -29,16 +29,10 @@ def chosen(device: str, body: Body, *, plain: bool = True, runs: int = 1) -> str
         if device not in DEVICES:
             raise unknown_device(device, (*DEVICES, AUTO))
         return device
-    if not plain or find_spec("llvmlite") is None or not _compiles(body):
+    if not plain or find_spec("llvmlite") is None:
         return "reference"
     worth = COMPILED_FROM * (1 + len(body.nodes) // NODES)
     return "cpu" if runs >= COMPILED_RUNS or runs * operations(body) >= worth else "reference"
-
-
-def _compiles(body: Body) -> bool:
-    """Whether no value has a dtype whose kernels are interpreted, which takes longer than the reference does."""
-    dtypes = {type.dtype for node in body.walk() for type in node.types}
-    return not any(dtype.is_complex or (dtype.is_integer and dtype.bits < 8) for dtype in dtypes)
 
 
 def operations(body: Body) -> int:
@@ -58,4 +52,9 @@ def _of_node(body: Body, node: Node) -> int:
     if node.op == "convolution":
         outputs = operands[1].shape[node.attrs["rhs_dimensions"][0]]
         return results * (operands[1].size // max(outputs, 1))
-    return max([results, *(type.size for type in operands)])
+    largest = max([results, *(type.size for type in operands)])
+    if node.op == "fft":
+        return largest * 8 * sum(max(n, 1).bit_length() for n in node.attrs["fft_length"])
+    if node.op in ("sort", "top_k"):
+        return largest * 4 * operands[0].shape[node.attrs["dimension"]].bit_length()
+    return largest
