@@ -2,20 +2,20 @@
 functions each part of whose exact result is rounded once, quotients among them.
 
 Their code is that of ``tlir.floatlib.elementary.complex``. What it leaves is looked up where the classes of its parts
-are enough, and is the specification's elsewhere.
+are enough, or evaluated by the second stage, of large angles, in a branch; elsewhere it is the specification's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-
-from llvmlite import ir
+from typing import Any
 
 from tlir.backends.cpu import elementary
 from tlir.backends.cpu.settle import PARTS
 from tlir.backends.cpu.values import Item, Lanes
 from tlir.floatlib.elementary.complex import loop
+from tlir.floatlib.soft.machine import Machine
 from tlir.floatlib.soft.uint import Uint
 from tlir.ir.types import DType
 
@@ -37,8 +37,11 @@ def _function(op: str, dtype: DType, lanes: Lanes, *items: Item) -> Item:
     machine = lanes.machine(loop.BITS)
     words = tuple(lanes.uint(operand, loop.BITS) for operand in operands)
     found = loop.parts(machine, op, component.float_format, words)
-    if loop.has_classes(op) and lanes.settle is None:
-        found = _looked_up(op, component, lanes, words, found)
+    if loop.has_classes(op):
+        open_ = lanes.builder.or_(*found.undecided)
+        later = partial(_later, op, component, machine, words, found)
+        *both, real, imaginary = lanes.unlikely(open_, (*found.words, *found.undecided), later)
+        found = loop.Parts((both[0], both[1]), (real, imaginary), found.flags)
     parts = []
     for name, word, left in zip(PARTS, found.words, found.undecided, strict=True):
         limbs = lanes.limbs(lanes.from_uint(component, Uint(machine, [word], component.bits)))
@@ -46,26 +49,14 @@ def _function(op: str, dtype: DType, lanes: Lanes, *items: Item) -> Item:
     return Item(dtype, lanes.lanes, parts=(parts[0], parts[1]))
 
 
-def _looked_up(op: str, component: DType, lanes: Lanes, words: tuple[Uint, ...], found: loop.Parts) -> loop.Parts:
-    """With the special operands decided, in a branch of their own."""
-    b, before = lanes.builder, lanes.builder.block
-    left = b.or_(*found.undecided)
-    bits = ir.IntType(lanes.lanes)
-    mask = left if lanes.lanes == 1 else b.bitcast(left, bits)
-    old = (*found.words, *found.undecided)
-    with b.if_then(b.icmp_unsigned("!=", mask, ir.Constant(bits, 0)), likely=False):
-        machine = lanes.machine(loop.BITS)
-        special = loop.special_parts(machine, op, component.float_format, words)
-        new = [
-            machine.select(p, word, by)
-            for p, word, by in zip(special.undecided, found.words, special.words, strict=True)
-        ]
-        new += [machine.both(p, q) for p, q in zip(special.undecided, found.undecided, strict=True)]
-        inside = b.block
-    merged = []
-    for one, other in zip(old, new, strict=True):
-        result = b.phi(one.type)
-        result.add_incoming(one, before)
-        result.add_incoming(other, inside)
-        merged.append(result)
-    return loop.Parts((merged[0], merged[1]), (merged[2], merged[3]), found.flags)
+def _later(op: str, component: DType, machine: Machine, words: tuple[Uint, ...], found: loop.Parts) -> tuple[Any, ...]:
+    """Both words and where they are not decided, after the other ways to decide them."""
+    fmt, results, undecided = component.float_format, list(found.words), list(found.undecided)
+    stages = [loop.special_parts(machine, op, fmt, words)]
+    if loop.has_angle(op, fmt):
+        stages.append(loop.parts(machine, op, fmt, words, far=True))
+    for stage in stages:
+        for k, (word, left) in enumerate(zip(stage.words, stage.undecided, strict=True)):
+            results[k] = machine.select(machine.both(undecided[k], machine.negation(left)), word, results[k])
+            undecided[k] = machine.both(undecided[k], left)
+    return *results, *undecided

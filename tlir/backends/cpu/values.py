@@ -11,7 +11,7 @@ additions is put right once, where it is stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,6 +90,20 @@ class Lanes:
     def call(self, name: str, result: Any, *arguments: Any) -> Any:
         """An intrinsic overloaded by the type of its first argument."""
         return intrinsic(self.builder, name, result, list(arguments), [arguments[0].type])
+
+    def unlikely(self, condition: Any, values: Sequence[Any], make: Callable[[], Sequence[Any]]) -> list[Any]:
+        """The values, or those that ``make`` emits in a branch, which is taken where the condition holds in a lane."""
+        b, before = self.builder, self.builder.block
+        mask = condition if self.lanes == 1 else b.bitcast(condition, ir.IntType(self.lanes))
+        with b.if_then(b.icmp_unsigned("!=", mask, ir.Constant(mask.type, 0)), likely=False), self.scope():
+            others = make()
+            inside = b.block
+        merged = []
+        for value, other in zip(values, others, strict=True):
+            merged.append(b.phi(value.type))
+            merged[-1].add_incoming(value, before)
+            merged[-1].add_incoming(other, inside)
+        return merged
 
     # ---- making items -----------------------------------------------------------------------------------------------
 

@@ -14,13 +14,12 @@ from tlir.backends.cpu import elementary
 from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.nest import Emitter, Ends
-from tlir.backends.cpu.settle import PARTS, UNDECIDED
+from tlir.backends.cpu.settle import UNDECIDED
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
 from tlir.backends.cuda import big, calls
 from tlir.backends.cuda.builder import Builder, Text, expression
 from tlir.backends.cuda.machine import CudaMachine
-from tlir.floatlib.elementary.complex import loop as complex_loop
 from tlir.floatlib.elementary.double import functions as elementary_double
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.elementary.wide import loop as wide_loop
@@ -46,6 +45,14 @@ class CudaLanes(Lanes):
 
     def call(self, name: str, result: Any, *arguments: Any) -> Any:
         return self.builder.intrinsic(name, result, list(arguments))
+
+    def unlikely(self, condition: Any, values: Sequence[Any], make: Callable[[], Sequence[Any]]) -> list[Any]:
+        b = self.builder
+        results = [b.variable(value.type, expression(value)) for value in values]
+        with b.if_then(condition), self.scope():
+            for result, other in zip(results, make(), strict=True):
+                b.assign(result, other)
+        return list(results)
 
     def _settle(self, op: str, dtype: DType, items: tuple[Item, ...], words: list[Any], left: Any) -> Item:
         """Evaluates once more, by kernels of double-double numbers, where there are some for the format."""
@@ -77,14 +84,9 @@ class CudaLanes(Lanes):
 
 def _wider(op: str, dtype: DType) -> list[Any]:
     """The kernels that decide what the first one left open: of double-double numbers, and for large angles of sines,
-    cosines and tangents, and of complex functions that have them, one that reduces them by more digits of pi; at last
+    cosines and tangents one that reduces them by more digits of pi; at last
     one of fixed-point numbers of many digits."""
     fmt, kernels = dtype.float_format, []
-    if op.endswith(PARTS):
-        name, _, part = op.rpartition(".")
-        far = ["far"] if complex_loop.has_angle(name) and fmt.emax >= FAR_EXPONENT else []
-        stages = ["special", *far] if complex_loop.has_classes(name) else []
-        return [complex_loop.part_loop(name, fmt, PARTS.index("." + part), stage) for stage in stages]
     if elementary_double_loop.fits(fmt) and op in elementary_double.NAMES:
         if LEAST_PRECISION <= fmt.precision < elementary_double_loop.LEAST_PRECISION:
             kernels.append(elementary_double_loop.loop(op, fmt))

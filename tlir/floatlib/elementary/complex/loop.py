@@ -62,9 +62,9 @@ def applies(name: str, fmt: Format) -> bool:
     return name in FUNCTIONS and suits and (name != "asin" or fmt.signed_zero)
 
 
-def has_angle(name: str) -> bool:
-    """Whether a function has a second stage, for large angles."""
-    return name in FUNCTIONS and FUNCTIONS[name].angle is not None
+def has_angle(name: str, fmt: Format) -> bool:
+    """Whether a function has a second stage, for angles from 6400 on."""
+    return FUNCTIONS[name].angle is not None and fmt.emax >= 12
 
 
 def has_classes(name: str) -> bool:
@@ -198,22 +198,6 @@ def special_parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...]) -
     return Parts(found, (unknown, unknown), m.constant(0))
 
 
-@cache
-def part_loop(name: str, fmt: Format, part: int, stage: str = "") -> Kernel:
-    """The loop of the real part (0) or the imaginary one (1); its byte has ``UNDECIDED[0]`` for either. ``stage`` "far"
-    is the second one of functions with an angle, "special" that of ``special_parts``."""
-
-    def build(m: Machine, *words: Uint) -> Result:
-        special = stage == "special"
-        found = special_parts(m, name, fmt, words) if special else parts(m, name, fmt, words, stage == "far")
-        mark = m.select(found.undecided[part], m.constant(UNDECIDED[0]), m.constant(0))
-        return Result(Uint(m, [found.words[part]], fmt.width), mark)
-
-    count = 4 if name in BINARY else 2
-    label = f"{name}(complex {fmt}, part {part}{', ' if stage else ''}{stage})"
-    return Kernel(label, (fmt.width,) * count, fmt.width, BITS, True, build, 1)
-
-
 Places = NDArray[np.intp]
 
 
@@ -226,7 +210,7 @@ def evaluate_fast(
     ensure_float_environment()
     words, marks = _run(loop(name, fmt, False, flags), fmt, columns)
     places = np.flatnonzero(marks & LEFT)
-    if places.size and has_angle(name):
+    if places.size and has_angle(name, fmt):
         some = tuple(column[places] for column in columns)
         words[places], marks[places] = _run(loop(name, fmt, True, flags), fmt, some)
         places = places[np.flatnonzero(marks[places] & LEFT)]
