@@ -111,14 +111,20 @@ def _with_more_digits(function: Any, table: NDArray[np.uint64], chosen: list[int
     return left
 
 
+TABLE_BITS, FEW = 16, 16
+"""Arrays keep what was evaluated for formats of so many bits; elements that are quicker one by one."""
+
+
 def _specified(op: str, fmt: Format, operands: list[Words]) -> Words:
+    rows = zip(*(to_ints(fmt, operand).tolist() for operand in operands), strict=True)
     if op.endswith(PARTS):
         name, _, part = op.rpartition(".")
-        rows = zip(*(to_ints(fmt, operand).tolist() for operand in operands), strict=True)
         return from_ints(fmt, [_complex(name, fmt, row)[PARTS.index("." + part)] for row in rows])
     # the specification is loaded when it is first needed
-    from tlir.floatlib.elementary import evaluate
+    from tlir.floatlib.elementary import elementary, evaluate
 
+    if fmt.width > TABLE_BITS and len(operands[0]) <= FEW:
+        return from_ints(fmt, [elementary(op, fmt, *row)[0] for row in rows])
     return np.asarray(evaluate(op, fmt, *operands))
 
 
