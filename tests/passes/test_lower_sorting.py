@@ -74,7 +74,8 @@ def test_every_axis_and_several_keys(axis: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "count"), [(1, 1), (5, 5), (12, 3), (40, 33), (130, 1), (600, 2), (601, 2), (1026, 2)]
+    ("size", "count"),
+    [(1, 1), (5, 5), (12, 3), (40, 33), (130, 1), (300, 33), (301, 64), (530, 65), (601, 2), (1026, 2)],
 )
 def test_the_greatest(size: int, count: int) -> None:
     values = np.random.default_rng(size).choice(SPECIAL, (2, size))
@@ -114,8 +115,9 @@ def test_what_is_computed_before_is_computed_in_the_first_kernel() -> None:
         sorting([TensorType((1_000_000,), F32)], 0),
         sorting([TensorType((3, 20), F32), TensorType((3, 20), NAMED["bool"])], 1, 2, True),
         greatest(TensorType((64, 5000), F32), 1, 3),
+        greatest(TensorType((64, 5000), F32), 1, 40),
     ],
-    ids=["long", "two keys", "greatest"],
+    ids=["long", "two keys", "greatest", "many of the greatest"],
 )
 def test_the_lowering_is_proven(body: Body) -> None:
     assert check_lowering(Graph(body)).status == "passed"

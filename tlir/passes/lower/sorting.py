@@ -199,17 +199,27 @@ def _merge_sort(series: Series, rows: Rows, read: Read, count: int) -> None:
     runs = arrays = _arrays(series, rows, _padded(rows.size, run))
     first = run
     series.kernel(lambda emitter, frame: _sort_runs(emitter, frame, rows, read, first, runs.write, runs.width))
-    wanted = prod(rows.around) * rows.size // PARTS
-    longest = min(max(1 << max(wanted, 1).bit_length() - 1, SHORTEST), LONGEST)
-    while run < rows.size:
-        part = min(longest, 2 * run)
-        last = 2 * run >= rows.size
-        target = None if last else _arrays(series, rows, _padded(rows.size, part))
-        merge = _Merge(rows, run, part, arrays, results if target is None else target.write, count if last else None)
-        series.kernel(merge.emit)
+    size = rows.size
+    while run < size:
+        # once runs have all elements that are wanted, so many of each pair of them are enough
+        kept = 2 * run if run < count else run
+        last = 2 * run >= size
+        pairs = -(-size // (2 * run))
+        after = count if last else (pairs - 1) * kept + min(kept, size - (pairs - 1) * 2 * run)
+        part = min(_part(rows, after), kept)
+        target = None if last else _arrays(series, rows, _padded(after, part))
+        write = results if target is None else target.write
+        series.kernel(_Merge(rows, run, kept, part, arrays, size, write, after, ragged=last).emit)
         if target is not None:
-            arrays = target
-        run *= 2
+            arrays, size, run = target, after, kept
+        else:
+            break
+
+
+def _part(rows: Rows, size: int) -> int:
+    """How many elements of rows of ``size`` are merged in one iteration."""
+    wanted = prod(rows.around) * size // PARTS
+    return min(max(1 << max(wanted, 1).bit_length() - 1, SHORTEST), LONGEST)
 
 
 def _sort_runs(emitter: Emitter, frame: Frame, rows: Rows, read: Read, run: int, write: Write, count: int) -> None:
@@ -248,24 +258,28 @@ def _sort_runs(emitter: Emitter, frame: Frame, rows: Rows, read: Read, run: int,
 
 @dataclass(frozen=True)
 class _Merge:
-    """Pairs of sorted runs of ``run`` elements merged, ``part`` elements of the result in one iteration. ``count``: how
-    many elements of each row are wanted, where not all that a whole number of parts holds are written."""
+    """Pairs of sorted runs of ``run`` elements merged, ``part`` elements of the result in one iteration: the first
+    ``kept`` of each pair, until there are ``wanted`` of each row. ``size``: the elements of a row of ``source``.
+    ``ragged``: nothing is written behind those that are wanted."""
 
     rows: Rows
     run: int
+    kept: int
     part: int
     source: _Arrays
+    size: int
     write: Write
-    count: int | None
+    wanted: int
+    ragged: bool
 
     def emit(self, emitter: Emitter, frame: Frame) -> None:
-        rows, size, number = self.rows, self.rows.size, _Positions(emitter, self.source.width + 2 * self.run)
-        wanted = size if self.count is None else self.count
-        *around, chunk = emitter.space([*rows.around, -(-wanted // self.part)])
+        rows, number = self.rows, _Positions(emitter, self.source.width + 2 * self.run)
+        *around, chunk = emitter.space([*rows.around, -(-self.wanted // self.part)])
         row = tuple(around)
         first = ix.multiply(chunk, self.part)
-        begin, along = (number(of(first, 2 * self.run)) for of in (_multiple, ix.remainder))
-        end, last, length = number(size), number(self.source.width - 1), number(self.run)
+        begin = number(ix.multiply(ix.quotient(first, self.kept), 2 * self.run))
+        along = number(ix.remainder(first, self.kept))
+        end, last, length = number(self.size), number(self.source.width - 1), number(self.run)
         middle = number.least(number.add(begin, length), end)
         stop = number.least(number.add(middle, length), end)
 
@@ -288,14 +302,15 @@ class _Merge:
             ahead = number.add(left, one), number.add(right, one)
             here, *element = _either(emitter, second, (ahead[1], *ys), (ahead[0], *xs))
             after = _either(emitter, second, (left, ahead[1]), (ahead[0], right))
-            self._put(emitter, row, ix.add(first, index), wanted, tuple(element))
+            self._put(emitter, row, ix.add(first, index), tuple(element))
             new = at(here)
             return (*after, *_either(emitter, second, (*xs, *new), (*new, *ys)))
 
         emitter.loop(self.part, (left, right, *at(left), *at(right)), step)
 
-    def _put(self, emitter: Emitter, row: Place, position: Index, wanted: int, element: Values) -> None:
-        if self.count is None or position.greatest < wanted:
+    def _put(self, emitter: Emitter, row: Place, position: Index, element: Values) -> None:
+        wanted = self.wanted
+        if not self.ragged or position.greatest < wanted:
             self.write(emitter, row, position, element)
             return
         known = emitter.apply("minimum", (emitter.position(position), emitter.literal(INT64, wanted - 1)))
@@ -329,11 +344,6 @@ class _Merge:
             return _either(emitter, first, (number.add(half, one), high), (low, half))
 
         return emitter.loop(self.run.bit_length(), (low, high), step)[0]
-
-
-def _multiple(index: Index, divisor: int) -> Index:
-    """The greatest multiple of the divisor that is not greater."""
-    return ix.multiply(ix.quotient(index, divisor), divisor)
 
 
 # ---- selection ------------------------------------------------------------------------------------------------------
