@@ -15,7 +15,7 @@ from llvmlite import ir
 
 from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.values import Item, Lanes, word_type
-from tlir.backends.cuda.builder import WIDTHS, Builder, Text, expression
+from tlir.backends.cuda.builder import WIDTHS, Builder, Text, expression, type_name
 from tlir.backends.cuda.calls import Called
 from tlir.backends.cuda.machine import CudaMachine
 from tlir.floatlib.soft.big import BigUint
@@ -58,7 +58,10 @@ class CudaBigMachine(CudaMachine):
     def rest_of_quotient(self, rest: BigUint, divisor: BigUint, steps: Word) -> BigUint:
         left = self._variable(rest)
         self._quotient(64, left, divisor, expression(steps))
-        return left
+        if left.value.type.width not in WIDTHS:
+            return left
+        kind = left.value.type
+        return BigUint(self, self.builder.define(kind, f"({type_name(kind)})(uint64_t){left.value}"), left.bits)
 
     def _quotient(self, bits: int, left: BigUint, divisor: BigUint, steps: str) -> BigUint:
         """The lowest bits of the quotient."""
