@@ -15,8 +15,11 @@ _BESSEL = frozenset(
     f"bessel_{name}" for name in ("i0", "i1", "i0e", "i1e", "j0", "j1", "k0", "k1", "k0e", "k1e", "y0", "y1")
 )
 _NORMAL = frozenset({"erfcx", "ndtri", "log_ndtr"})
-_NARROW_ALONE = _BESSEL | _NORMAL | {"lgamma", "digamma", "polygamma", "zeta"}
+_NARROW_ALONE = _BESSEL | _NORMAL | {"polygamma", "zeta"}
 """Functions with kernels for formats of at most 24 bits of precision only."""
+
+_NOT_WIDE = frozenset({"lgamma", "digamma"})
+"""Functions without a kernel of fixed-point numbers."""
 
 _NOT_DOUBLE = frozenset({"log_add_exp"})
 """Functions without a kernel of double-double numbers."""
@@ -34,7 +37,8 @@ def has_kernel(op: str, dtype: DType) -> bool:
         return False
     if op in _NARROW_ALONE:
         return _narrow(fmt)
-    return _narrow(fmt) or _wide(fmt) or (op not in _NOT_DOUBLE and _double(fmt))
+    wide, double = op not in _NOT_WIDE and _wide(fmt), op not in _NOT_DOUBLE and _double(fmt)
+    return _narrow(fmt) or wide or double
 
 
 def _narrow(fmt: Format) -> bool:

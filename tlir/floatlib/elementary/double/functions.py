@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tlir.floatlib.elementary.double import arc, circular
 from tlir.floatlib.elementary.double import error as error_family
 from tlir.floatlib.elementary.double import exponential as exponential_family
+from tlir.floatlib.elementary.double import gamma as gamma_family
 from tlir.floatlib.elementary.double import inverse as inverse_error
 from tlir.floatlib.elementary.double import logarithm as logarithmic
 from tlir.floatlib.elementary.double import root as roots
@@ -32,7 +33,7 @@ class Function(NamedTuple):
     """A kernel: its relative bound, where it holds (nowhere for NaN), an operand that stands for those where it does
     not, where results are certain without it, and whether those of other than special operands can be exact."""
 
-    evaluate: Callable[..., Double]
+    evaluate: Callable[..., Any]
     error: float
     inside: Test
     safe: float = 0.5
@@ -47,6 +48,8 @@ class Function(NamedTuple):
     saturates: bool = False
     """Whether an infinite hi says that the value is beyond every number of binary64, a zero that it is below half of
     the smallest."""
+    bounded: bool = False
+    """Whether a bound on the absolute error comes with the value; ``error`` is for results that are not near 0."""
     interleave: int = 2
     """Vectors that a compiled loop takes at a time: 2 hide the latency of quotients and long chains."""
 
@@ -173,6 +176,21 @@ UNARY: dict[str, Function] = {
     "erf": Function(error_family.erf, 2.0**-67.5, _magnitude(TINY, inf)),
     "erfc": Function(error_family.erfc, 2.0**-67, lambda x: x < 26.0, cases=lambda x: [(x > 27.3, UNDERFLOW)]),
     "erf_inv": Function(inverse_error.erf_inv, 2.0**-66.7, _magnitude(TINY, 1.0), cases=_outside_unit),
+    "lgamma": Function(
+        gamma_family.lgamma,
+        2.0**-67.3,
+        _magnitude(TINY, HUGE),
+        cases=lambda x: [(x > 2.6e305, OVERFLOW)],
+        accepts=lambda x, value: abs(value.hi) > 0.0,
+        bounded=True,
+    ),
+    "digamma": Function(
+        gamma_family.digamma,
+        2.0**-66.7,
+        _magnitude(TINY, HUGE),
+        cases=lambda x: [(x.m.both(x < 0.0, x.equals(x.rounded())), INVALID)],
+        bounded=True,
+    ),
     "rsqrt": Function(roots.rsqrt, 2.0**-97, lambda x: x.m.both(x > NORMAL, x < inf), cases=_below_zero, exact=True),
     "cbrt": Function(roots.cbrt, 2.0**-97, _magnitude(NORMAL, inf), exact=True),
 }

@@ -137,8 +137,7 @@ def _build(task: Task, overrides: Overrides, m: Machine, *words: Uint) -> Result
     operands = [_decode(m, fmt, word) for word in words]
     inside = function.inside(*operands)
     safe = [select(inside, operand, operand.like(function.safe)) for operand in operands]
-    value = normalized(function.evaluate(*safe))
-    margin = abs(value.hi) * (1.001 * function.error)
+    value, margin = _evaluated(function, safe)
     result, byte, same = (_rounded64 if fmt == FLOAT64 else partial(_rounded, fmt))(m, value, margin)
     decided = m.both(same, inside)
     if function.ranged:
@@ -166,6 +165,16 @@ def _build(task: Task, overrides: Overrides, m: Machine, *words: Uint) -> Result
         result = m.select(p, word, result)
         byte = m.select(p, raised if flags else m.constant(0), byte)
     return Result(Uint(m, [result], fmt.width), byte)
+
+
+def _evaluated(function: Function, operands: list[Number]) -> tuple[Double, Number]:
+    """The value and the margin about it."""
+    found = function.evaluate(*operands)
+    if not function.bounded:
+        value = normalized(found)
+        return value, abs(value.hi) * (1.001 * function.error)
+    value, width = normalized(found[0]), found[1]
+    return value, abs(value.hi).times_plus(2.0**-104, width * 1.001)
 
 
 Choice = tuple[Predicate, Word, Word]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -20,6 +20,7 @@ from flint import acb, arb, arb_poly, ctx
 
 from tlir.floatlib.elementary.narrow.fit import rounded
 from tlir.floatlib.elementary.number import EXPONENT_BITS, Number
+from tlir.floatlib.soft.machine import Word
 
 PRECISION, ACCURACY = 128, 64
 """Bits of the computation of the polynomials, and how many have to be right, beside the largest coefficient."""
@@ -73,9 +74,16 @@ class Cells:
     @cached_property
     def rows(self) -> tuple[tuple[float, ...], ...]:
         """For each power of the distance from the middle its coefficients in all cells, rounded to binary64."""
+        columns = [
+            [rounded(partial(_itself, value)) for value in column] for column in self.polynomials(PRECISION, ACCURACY)
+        ]
+        return tuple(zip(*columns, strict=True))
+
+    def polynomials(self, precision: int, accuracy: int) -> Iterator[list[arb]]:
+        """Of each cell, the coefficients by powers of the distance from its middle, computed with ``precision`` bits of
+        which ``accuracy`` are right beside the largest coefficient. ArithmeticError where they are not."""
         count = self.degree + 1
-        columns = []
-        previous, ctx.prec = ctx.prec, PRECISION
+        previous, ctx.prec = ctx.prec, precision
         try:
             points = [(arb.pi() * (2 * i + 1) / (2 * count)).cos().mid() for i in range(count)]
             for middle, half in self.cells():
@@ -83,22 +91,29 @@ class Cells:
                 values = [self.function(acb((middle + half * t).mid())).real for t in points]
                 polynomial = arb_poly.interpolate(points, values)
                 largest = max(float(abs(polynomial[n]).upper()) for n in range(count))
-                if not all(float(polynomial[n].rad()) < largest * 2.0**-ACCURACY for n in range(count)):
+                if not all(float(polynomial[n].rad()) < largest * 2.0**-accuracy for n in range(count)):
                     raise ArithmeticError(f"the precision does not decide the polynomial about {middle}")
-                columns.append([rounded(partial(_quotient, polynomial[n], half, n)) for n in range(count)])
+                yield [polynomial[n] / arb(half) ** n for n in range(count)]
         finally:
             ctx.prec = previous
-        return tuple(zip(*columns, strict=True))
+
+    def place(self, x: Number) -> tuple[Word, Number]:
+        """The number of the cell of x, which is between the ends, and the distance from its middle, exactly: the middle
+        has one more bit than the cell's number, and the distance fewer than x."""
+        m = x.m
+        below = EXPONENT_BITS - self.bits
+        cell = m.subtract(m.shift_right(x.bits, m.constant(below)), m.constant(_bits(self.low) >> below))
+        start = m.and_(x.bits, m.constant((1 << 64) - (1 << below)))
+        return cell, x - Number(m, m.real_from_bits(m.or_(start, m.constant(1 << below - 1))))
+
+    def inner(self, x: Number) -> Number:
+        """x, or an end that it is beyond."""
+        return x.between(self.low, math.nextafter(self.high, 0.0))
 
     def at(self, x: Number) -> Number:
         """The function at x; at the ends for numbers beyond them."""
         m = x.m
-        x = x.between(self.low, math.nextafter(self.high, 0.0))
-        below = EXPONENT_BITS - self.bits
-        cell = m.subtract(m.shift_right(x.bits, m.constant(below)), m.constant(_bits(self.low) >> below))
-        start = m.and_(x.bits, m.constant((1 << 64) - (1 << below)))
-        # both are exact: the middle has one more bit, and the difference fewer than the number
-        h = x - Number(m, m.real_from_bits(m.or_(start, m.constant(1 << below - 1))))
+        cell, h = self.place(self.inner(x))
         total = Number(m, m.table(self.rows[-1], cell))
         for row in self.rows[-2::-1]:
             total = total.times_plus(h, Number(m, m.table(row, cell)))
@@ -116,13 +131,13 @@ class Cells:
         try:
             columns = zip(*self.rows, strict=True)
             return [
-                (self._distance(middle, half) + _rounding(column, half)) / self._least(middle, half)
+                (self.distance(middle, half) + rounding(column, half)) / self.least(middle, half)
                 for (middle, half), column in zip(self.cells(), columns, strict=True)
             ]
         finally:
             ctx.prec = previous
 
-    def _distance(self, middle: float, half: float) -> float:
+    def distance(self, middle: float, half: float) -> float:
         return min(self._distance_by(middle, half, rho) for rho in self._sums(middle, half))
 
     def _sums(self, middle: float, half: float) -> list[float]:
@@ -142,17 +157,17 @@ class Cells:
     def _at(self, x: arb) -> arb:
         return self.function(acb(x)).real
 
-    def _least(self, middle: float, half: float) -> float:
+    def least(self, middle: float, half: float) -> float:
         if not self.relative:
             return 1.0
         return min(float(abs(self._at(arb(end))).lower()) for end in (middle - half, middle + half))
 
 
-def _quotient(value: arb, half: float, power: int) -> arb:
-    return value / arb(half) ** power
+def _itself(value: arb) -> arb:
+    return value
 
 
-def _rounding(coefficients: tuple[float, ...], half: float) -> float:
+def rounding(coefficients: tuple[float, ...], half: float) -> float:
     """The absolute error of Horner's rule, a product and a sum rounded in each step, and that of the coefficients."""
     sums = error = 0.0
     for coefficient in reversed(coefficients):

@@ -33,7 +33,7 @@ FAR = 8.0
 ULP = 2.0**-53
 
 
-def _lgamma_ratio(z: acb) -> acb:
+def lgamma_ratio(z: acb) -> acb:
     """A mean of digamma' over the triangle of 1, 2 and z, halved (the formula of Hermite and Genocchi), and so
     completely monotonic as digamma' is (DLMF 5.9.12)."""
     return z.lgamma() / ((z - 1) * (z - 2))
@@ -55,13 +55,13 @@ def digamma_zero() -> arb:
         ctx.prec = previous
 
 
-def _digamma_ratio(z: acb) -> acb:
+def digamma_ratio(z: acb) -> acb:
     """The mean of digamma' between its zero and z."""
     return z.digamma() / (z - digamma_zero())
 
 
-LGAMMA_RATIO = Cells(_lgamma_ratio, 0.5, FAR, 5, 7, 6 * ULP)
-DIGAMMA_RATIO = Cells(_digamma_ratio, 0.5, FAR, 5, 7, 11 * ULP)
+LGAMMA_RATIO = Cells(lgamma_ratio, 0.5, FAR, 5, 7, 6 * ULP)
+DIGAMMA_RATIO = Cells(digamma_ratio, 0.5, FAR, 5, 7, 11 * ULP)
 ZERO_HIGH, ZERO_LOW = parts(digamma_zero, 52)
 
 SIN_PI = Fit(lambda z: (-z * (arb.pi() / 2) ** 2).hypgeom_0f1(1.5), 0.0, 0.25, 8, 200.0, 2.0**-52)
