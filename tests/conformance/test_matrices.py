@@ -8,16 +8,20 @@ from lower_graphs import TABLE
 from matrices import EMPTY, LARGER, ONE_OF_EACH, SMALL, Item, body_of, matrices
 
 from tlir.backends.cpu import device
+from tlir.backends.cuda import nvrtc
 from tlir.backends.cuda.host import HostExecutable
+from tlir.backends.cuda.source import Code, code, module
 from tlir.backends.interpreter import run_program
 from tlir.backends.reference import evaluate
 from tlir.ir.graph import Graph
-from tlir.kernel.ir import Fallback
+from tlir.kernel.ir import Fallback, Launch
 from tlir.kernel.verify import verify_program
 from tlir.passes.check.lowering import check_lowering
 from tlir.passes.lower import lower
 
 DTYPES = [name for name, dtype in TABLE.items() if dtype.is_float or dtype.is_complex]
+HYPOTENUSES = ("geqrf", "eigh", "svd")
+"""Operations with a function in them whose code has fused multiply-adds of its own."""
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -51,6 +55,19 @@ def test_the_lowering_of_larger_matrices_is_proven_at_small_shapes(item: Item) -
     found = check_lowering(Graph(body))
     assert (found.status, found.findings) == ("passed", ())
     assert "small shapes" in found.covered
+
+
+@pytest.mark.skipif(nvrtc.library() is None, reason="NVRTC is not installed")
+def test_nvrtc_compiles_them_and_contracts_nothing() -> None:
+    body = body_of(TABLE["float32"], [*SMALL, *LARGER])
+    sources = []
+    for step in lower(body).steps:
+        if isinstance(step, Launch) and not any(body.nodes[number].op in HYPOTENUSES for number in step.kernel.nodes):
+            made = code(step.kernel)
+            assert isinstance(made, Code)
+            sources += [one for one, _ in made.sources]
+    assert len(sources) > 10
+    assert "fma" not in nvrtc.to_ptx(module(sources), "sm_90")
 
 
 @pytest.mark.exhaustive

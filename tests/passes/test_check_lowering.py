@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lower_graphs import SERIES, STEPS, Builder, random_graph, random_tensor
+from matrices import Item, body_of, matrices
 
 from tlir.backends.interpreter import run_program
 from tlir.ir.graph import Body, Graph, Node, Ref
@@ -385,6 +386,17 @@ GRAPHS = {
     "branches": branches(),
     "rows that data chooses": gathered(),
     "windows": pooled(),
+    **{
+        f"{item[0]} {item[1][0]}": body_of(F32, [item])
+        for item in (
+            ("cholesky", [(3, 3)], {"lower": False}),
+            ("triangular_solve", [(3, 3), (2, 3)], {"left_side": False, "lower": True}),
+            ("lu", [(3, 4)], {}),
+            ("geqrf", [(4, 3)], {}),
+            ("householder_product", [(4, 3), (2,)], {}),
+            ("tridiagonal_solve", [*[(4,)] * 3, (4, 2)], {}),
+        )
+    },
 }
 
 
@@ -435,6 +447,25 @@ def test_mutants_of_random_graphs_are_caught_unless_they_compute_the_same(seed: 
             with np.errstate(all="ignore"):
                 right, mutated = (run_program(one, body, inputs) for one in (program, found[k]))
             assert all(a.same_words(b) for a, b in zip(right, mutated, strict=True)), program_text(found[k])
+
+
+@pytest.mark.parametrize("item", [("eigh", [(3, 3)], {}), ("svd", [(2, 3)], {"full_matrices": True})])
+def test_mutants_of_rotations_are_caught_unless_they_compute_the_same(item: Item) -> None:
+    body = body_of(F32, [item])
+    program = lower(body)
+    found = [mutant for change, mutant in every_mutant(program) if change in CHANGES]
+    random = np.random.default_rng(0)
+    caught = 0
+    for k in random.permutation(len(found))[:12]:
+        if check_lowering(Graph(body), found[k]).status == "failed":
+            caught += 1
+            continue
+        for seed in range(3):
+            _, inputs = matrices(F32, [item], seed)
+            with np.errstate(all="ignore"):
+                right, mutated = (run_program(one, body, inputs) for one in (program, found[k]))
+            assert all(a.same_words(b) for a, b in zip(right, mutated, strict=True)), program_text(found[k])
+    assert caught > 8
 
 
 def test_a_finding_names_the_output_the_place_and_both_expressions() -> None:

@@ -26,11 +26,15 @@ Ids = NDArray[np.int64]
 
 Key = tuple[Any, ...]
 
-SALTS = (0, 1, 2, 3, 4)
+SALTS = (0, 1, 2, 3, 4, 5)
 """Choices of data that are tried where it decides."""
 
 ZEROS_AND_ONES = (3, 4)
 """Those in which every integer is 0 or 1, so that the first regions of a case are taken."""
+
+GROWING = 5
+"""The one in which a float is greater than all that were computed before it, so that what is done while something is
+large is done to the end."""
 
 NOT_A_NUMBER = 6
 """What stands for NaN among the integers that stand for floats, in the other choices."""
@@ -224,6 +228,10 @@ class Expressions:
                     return _signed(dtype, value & ((1 << dtype.bits) - 1))
             if op == "compare" and dict(attrs).get("compare_type", "DEFAULT") == "DEFAULT":
                 return self._compared(dict(attrs)["comparison_direction"], operands)
+            if op == "is_finite":
+                return int(not self._holds_nan(operands))
+        if dtype.is_float and self.salt == GROWING:
+            return expression
         random = Random(expression * 1000003 + self.salt)
         if dtype.is_bool or self.salt in ZEROS_AND_ONES:
             return random.randrange(2)
@@ -233,11 +241,14 @@ class Expressions:
     def _compared(self, direction: str, operands: Sequence[int]) -> int:
         """The truth of a comparison of floats: of the integers that stand for them, one of which is NaN. So elements
         have an order whatever they are compared with."""
-        values = [self.value(x) for x in operands]
-        format = self._dtypes[operands[0]].float_format
-        if format.has_nan and self.salt not in ZEROS_AND_ONES and NOT_A_NUMBER in values:
+        if self._holds_nan(operands):
             return int(direction == "NE")
-        return int(_COMPARE[direction](*values))
+        return int(_COMPARE[direction](*(self.value(x) for x in operands)))
+
+    def _holds_nan(self, floats: Sequence[int]) -> bool:
+        """Whether a NaN stands for one of these."""
+        numbers = self.salt in (*ZEROS_AND_ONES, GROWING) or not self._dtypes[floats[0]].float_format.has_nan
+        return not numbers and any(self.value(x) == NOT_A_NUMBER for x in floats)
 
 
 def _signed(dtype: DType, word: int) -> int:

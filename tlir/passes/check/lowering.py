@@ -17,8 +17,8 @@ from tlir.kernel.interpret import OutOfBounds, run_kernel
 from tlir.kernel.ir import Alias, Fallback, Launch, Program
 from tlir.kernel.verify import verify_program
 from tlir.passes.check.expressions import SALTS, Expressions, Ids, SymbolicDomain
+from tlir.passes.check.matrices import CHANGES
 from tlir.passes.check.matrices import MEANINGS as FACTORIZATIONS
-from tlir.passes.check.matrices import SWEEPS
 from tlir.passes.check.report import Check, Finding, counted
 from tlir.passes.check.shrink import prime_factors, shrunk
 from tlir.passes.check.symbolic import constant, evaluate, leaves, whole
@@ -189,8 +189,9 @@ def _work(body: Body, node: Node) -> int:
             return (trip_count(body, node) or 1) * inside
     most = max([result, inside, *operands])
     if node.op in FACTORIZATIONS:
-        # each element is changed in as many steps as there are rows or columns, of each of so many sweeps
-        return most * max(1, *(type.shape[-1] for type in body.operand_types(node))) * SWEEPS.get(node.op, 1)
+        # each element is changed in as many steps as there are rows or columns
+        steps = max(1, *(type.shape[-1] for type in body.operand_types(node))) * CHANGES.get(node.op, 1)
+        return most * steps * (4 if body.type_of(node.inputs[0]).dtype.is_complex else 1)
     return most
 
 

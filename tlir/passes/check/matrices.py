@@ -13,8 +13,8 @@ from tlir.passes.check.scalars import Attr, Meaning, Scalars
 
 MEANINGS: dict[str, Meaning] = {**factorizations.MEANINGS, **jacobi.MEANINGS}
 
-SWEEPS = {"eigh": jacobi.SWEEPS_OF_EIGH, "svd": jacobi.SWEEPS_OF_SVD}
-"""How often an operation goes through a matrix, at most; once for all others."""
+CHANGES = {"eigh": 8 * jacobi.SWEEPS_OF_EIGH, "svd": 8 * jacobi.SWEEPS_OF_SVD}
+"""About how many operations an element is changed by for every row or column, at most; one for all others."""
 
 
 def evaluated(

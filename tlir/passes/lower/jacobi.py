@@ -28,12 +28,12 @@ SWEEPS_OF_EIGH, SWEEPS_OF_SVD = 64, 32
 
 @dataclass(frozen=True)
 class Rotation:
-    """c, s and for complex numbers the phase w; and the diagonal of the matrix that they make diagonal."""
+    """c, s and for complex numbers the phase w; and what the ends of the diagonal change by."""
 
     c: Value
     s: Value
     phase: Value | None
-    diagonal: tuple[Value, Value]
+    shift: Callable[[], Value]
 
 
 def _rotation(field: Numbers, first: Value, second: Value, off: Value) -> Rotation:
@@ -45,8 +45,7 @@ def _rotation(field: Numbers, first: Value, second: Value, off: Value) -> Rotati
     sign = field.emitter.apply("copysign", (one, z))
     t = field.divide(sign, field.add(field.magnitude(z), field.hypot(one, z)))
     c = field.divide(one, field.hypot(one, t))
-    shift = field.multiply(t, size)
-    return Rotation(c, field.multiply(t, c), phase, (field.subtract(first, shift), field.add(second, shift)))
+    return Rotation(c, field.multiply(t, c), phase, lambda: field.multiply(t, size))
 
 
 def _mixed(field: Numbers, first: Value, second: Value, c: Value, s: Value, phase: Value | None) -> tuple[Value, Value]:
@@ -222,8 +221,11 @@ def _eigh(emitter: Emitter, frame: Frame, node: Node) -> None:
         active.put(rotates, number)
 
         def rotate() -> None:
-            turn = _rotation(field, field.parts(a.at(p, p))[0], field.parts(a.at(q, q))[0], off)
-            for array, value in zip(kept, (turn.c, turn.s, *turn.diagonal), strict=True):
+            first, second = field.parts(a.at(p, p))[0], field.parts(a.at(q, q))[0]
+            turn = _rotation(field, first, second, off)
+            shift = turn.shift()
+            diagonal = field.subtract(first, shift), field.add(second, shift)
+            for array, value in zip(kept, (turn.c, turn.s, *diagonal), strict=True):
                 array.put(value, number)
             if phases is not None and turn.phase is not None:
                 phases.put(turn.phase, number)
