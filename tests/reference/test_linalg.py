@@ -539,3 +539,18 @@ def test_flags_are_those_of_each_matrix() -> None:
     _, flags = evaluate_with_flags("triangular_solve", [singular, b], b.type, {"left_side": True, "lower": True})
     assert flags[:4] == [0, 0, Flags.INEXACT, Flags.INEXACT]
     assert all(flag & Flags.DIVIDE_BY_ZERO for flag in flags[4:])
+
+
+def test_the_other_triangle_of_a_complex_factor_is_positive_zero() -> None:
+    x = positive(np.random.default_rng(0), (3, 3), np.complex64)
+    (factor,) = given("cholesky", [x], {"lower": False}, [((3, 3), np.complex64)])
+    parts = factor.view(np.uint32).reshape(3, 3, 2)
+    assert [parts[i, j].tolist() for i in range(3) for j in range(i)] == [[0, 0]] * 3
+
+
+@pytest.mark.parametrize("sign", [0, 0x80000000])
+def test_the_sign_of_a_nan_does_not_matter(sign: int) -> None:
+    """-copysign(inf, NaN): of the canonical NaN, which is positive."""
+    x = np.array([[0x7FC00000 | sign], [0x7F800000]], np.uint32).view(np.float32)
+    packed, _ = given("geqrf", [x], {}, [((2, 1), np.float32), ((1,), np.float32)])
+    assert packed.view(np.uint32)[0, 0] == 0xFF800000

@@ -7,6 +7,7 @@ from math import prod
 
 from tlir.backends import DEVICES, unknown_device
 from tlir.ir.graph import Body, Node
+from tlir.ir.ops import OPERATIONS
 
 AUTO = "auto"
 
@@ -16,6 +17,9 @@ many as their kernels take to compile (0.1 to 1 s)."""
 
 NODES = 32
 
+
+STEPS = {"geqrf": 8, "eigh": 32, "svd": 64}
+"""About how much more than an elimination of a matrix of its size an operation is."""
 
 COMPILED_RUNS = 200
 """Runs from which even a small graph is compiled."""
@@ -57,4 +61,6 @@ def _of_node(body: Body, node: Node) -> int:
         return largest * 8 * sum(max(n, 1).bit_length() for n in node.attrs["fft_length"])
     if node.op in ("sort", "top_k"):
         return largest * 4 * operands[0].shape[node.attrs["dimension"]].bit_length()
+    if OPERATIONS[node.op].family == "linalg":
+        return largest * max(type.shape[-1] for type in operands) * STEPS.get(node.op, 1)
     return largest
