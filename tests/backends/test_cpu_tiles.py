@@ -162,14 +162,15 @@ def test_windows(
     st.integers(1, 9),
     st.lists(st.integers(1, 3), min_size=1, max_size=3),
     st.integers(1, 8),
+    st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
 def test_phases_have_every_part_once(
-    batches: int, extent: int, block: int, units: int, units_block: int, steps: list[int], pieces: int
+    batches: int, extent: int, block: int, units: int, units_block: int, steps: list[int], pieces: int, packs: bool
 ) -> None:
-    """For every batch, block, group and stretch all panels are packed, and then all units multiplied, once; and the
-    stretches of a place come in their order."""
-    shape = Shape(batches, extent, min(block, extent), units, min(units_block, units), tuple(steps), 0, 0)
+    """For every batch, block, group and stretch all panels are packed if any are, and then all units multiplied, once;
+    and the stretches of a place come in their order."""
+    shape = Shape(batches, extent, min(block, extent), units, min(units_block, units), tuple(steps), 0, 0, packs)
     blocks, groups = -(-extent // shape.block), -(-units // shape.units_block)
     packed, multiplied, order = Counter[Any](), Counter[Any](), []
     for phase in phases(shape, pieces):
@@ -181,13 +182,14 @@ def test_phases_have_every_part_once(
             assert begin < end
             (multiplied if code % 2 else packed).update((place, code // 2, step, k) for k in range(begin, end))
     assert order == sorted(order)
-    assert set(packed.values()) == set(multiplied.values()) == {1}
+    assert set(packed.values()) == ({1} if packs else set())
+    assert set(multiplied.values()) == {1}
     expected_packed = expected_multiplied = 0
     for place in range(batches * blocks * groups):
         this, group = place // groups % blocks, place % groups
         expected_packed += sum(steps) * (min(shape.block * (this + 1), extent) - shape.block * this)
         expected_multiplied += sum(steps) * (min(shape.units_block * (group + 1), units) - shape.units_block * group)
-    assert (len(packed), len(multiplied)) == (expected_packed, expected_multiplied)
+    assert (len(packed), len(multiplied)) == (expected_packed if packs else 0, expected_multiplied)
 
 
 @given(st.integers(0, 50), st.integers(1, 200), st.integers(1, 20), st.integers(1, 16))

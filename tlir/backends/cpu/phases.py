@@ -14,7 +14,7 @@ from itertools import pairwise
 class Shape:
     """How ``tile`` has cut a contraction: batches; panels of the shared side and those packed together; units of the
     other one and those whose results are kept together; for each part of the sum its stretches; the bytes of memory of
-    each thread, and of that which they share."""
+    each thread, and of that which they share; whether the shared side is packed at all."""
 
     batches: int
     extent: int
@@ -24,6 +24,7 @@ class Shape:
     steps: tuple[int, ...]
     own: int
     shared: int
+    packs: bool = True
 
 
 def phases(shape: Shape, pieces: int) -> Iterator[list[tuple[int, int, int, int]]]:
@@ -38,7 +39,8 @@ def phases(shape: Shape, pieces: int) -> Iterator[list[tuple[int, int, int, int]
         for number, steps in enumerate(shape.steps):
             for step in range(steps):
                 where = place * steps + step
-                yield [(2 * number, where, begin, end) for begin, end in pieces_of(0, panels, pieces)]
+                if shape.packs:
+                    yield [(2 * number, where, begin, end) for begin, end in pieces_of(0, panels, pieces)]
                 yield [(2 * number + 1, where, begin, end) for begin, end in pieces_of(first, last, 4 * pieces)]
 
 

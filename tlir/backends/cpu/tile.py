@@ -7,10 +7,11 @@ but rows of an array that lie close together and are used as they are. Where the
 accumulators rest in memory in between. After its last term a tile goes through
 the kernel's epilogue.
 
-One side, the shorter one, is *shared*: packed as a whole, for all threads. The other one is cut into *units*: a unit is
-packed by the thread that needs it, and multiplied with everything shared. So each factor is packed once, and units are
-what threads take one after the other. The work is a sequence of *phases*, which ``phases`` lists: pack the shared side,
-multiply all units; and again for the next stretch, block or batch. ``whole`` does the same on one thread.
+One side, the shorter one, is *shared*: packed as a whole, for all threads, unless it is a few rows that are used as
+they are. The other one is cut into *units*: a unit is packed by the thread that needs it, and multiplied with
+everything shared. So each factor is packed once, and units are what threads take one after the other. The work is a
+sequence of *phases*, which ``phases`` lists: pack the shared side if that is needed, multiply all units; and again for
+the next stretch, block or batch. ``whole`` does the same on one thread.
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ RESULT_BYTES = 1 << 24
 IN_PLACE_BYTES = 1 << 11
 """Between neighbouring rows that are read where they are, at most: the rows of a tile that are further apart would want
 the same places of the first-level cache."""
+
+SHARED_IN_PLACE_BYTES = 1 << 19
+"""All rows together, where they are shared and read where they are, at most: they should stay in the second-level
+cache."""
 
 LEAST_TERMS, LEAST_RESULTS = 4, 64
 ALIGNMENT = 64
@@ -117,11 +122,16 @@ class Tiles:
         self.parts = [self._part(part) for part in c.parts]
         counts = [count for p in self.parts for count in ((p.count,) if c.adds else (p.stretch, p.total))]
         self.micro.whole_turns = all(count % UNROLLED == 0 for count in counts)
-        self.columns_shared = self.columns <= self.rows
+        self.stretch = max(part.stretch for part in self.parts)
+        self.columns_shared, self.packs_shared = self.columns <= self.rows, True
+        in_place = [self._in_place(part) for part in self.parts]
+        few = self.rows <= self.columns and self.rows * self.stretch * self.size <= SHARED_IN_PLACE_BYTES
+        if few and None not in in_place:
+            self.columns_shared = self.packs_shared = False
+        if self.columns_shared or not self.packs_shared:
+            for part, strides in zip(self.parts, in_place, strict=True):
+                part.in_place = strides
         self._measure()
-        if self.columns_shared:
-            for part in self.parts:
-                part.in_place = self._in_place(part)
         self._shared = [self._pack_shared(number) for number in range(len(self.parts))]
         self._work = [self._multiply_units(number) for number in range(len(self.parts))]
 
@@ -158,7 +168,6 @@ class Tiles:
 
     def _measure(self) -> None:
         """Sizes of what is worked on together, and of memory."""
-        self.stretch = max(part.stretch for part in self.parts)
         self.several = sum(part.steps for part in self.parts) > 1
         rows, columns = (ROWS, self.rows), (self.width, self.columns)
         (self.panel, self.extent), (self.unit_panel, self.unit_extent) = (
@@ -169,11 +178,12 @@ class Tiles:
         def rounded(positions: int, panel: int, extent: int) -> int:
             return min(max(positions // panel, 1), -(-extent // panel)) * panel
 
-        most = min(UNIT_BYTES // line, max(FEWEST * self.unit_panel, self.unit_extent // UNITS))
+        fewest = FEWEST if self.packs_shared else 1
+        most = min(UNIT_BYTES // line, max(fewest * self.unit_panel, self.unit_extent // UNITS))
         self.unit = rounded(most, self.unit_panel, self.unit_extent)
         self.units = -(-self.unit_extent // self.unit)
         lines = -(-UNROLLED * self.panel * self.size // (self.unit // self.unit_panel * LINE))
-        self.micro.asked = lines * LINE // UNROLLED
+        self.micro.asked = lines * LINE // UNROLLED if self.packs_shared else 0
         self.block = rounded(SHARED_BYTES // line, self.panel, self.extent)
         self.units_block = self.units
         self.tile = ROWS * self.width
@@ -186,11 +196,12 @@ class Tiles:
 
         self.panel_size = aligned(self.stretch * self.panel + self.lanes)
         self.unit_panel_size = aligned(self.stretch * self.unit_panel + self.lanes)
-        self.packed_size = self.block // self.panel * self.panel_size
+        self.packed_size = self.block // self.panel * self.panel_size if self.packs_shared else 0
         self.unit_size = self.unit // self.unit_panel * self.unit_panel_size
         self.own_bytes = (self.unit_size + self.tile) * self.size
         results = self.units_block * tiles_of_unit * self.tile if self.several else 0
-        self.shared_bytes = (self.packed_size + results) * self.size
+        # never none: the functions for phases take its address
+        self.shared_bytes = max((self.packed_size + results) * self.size, ALIGNMENT)
 
     @property
     def shape(self) -> Shape:
@@ -204,6 +215,7 @@ class Tiles:
             steps=tuple(part.steps for part in self.parts),
             own=self.own_bytes,
             shared=self.shared_bytes,
+            packs=self.packs_shared,
         )
 
     # ---- what is called from outside --------------------------------------------------------------------------------
@@ -227,7 +239,8 @@ class Tiles:
             for number, part in enumerate(self.parts):
                 with at.range(integer(0), integer(part.steps), 1) as step:
                     where = [batch, first, unit, step]
-                    b.call(self._shared[number], [*where, integer(0), panels, shared, own, *pointers])
+                    if self.packs_shared:
+                        b.call(self._shared[number], [*where, integer(0), panels, shared, own, *pointers])
                     b.call(self._work[number], [*where, unit, unit_end, shared, own, *pointers])
 
     def phase(self, at: Loops, numbers: Sequence[Any], own: Any, pointers: Sequence[Any]) -> None:
@@ -244,6 +257,8 @@ class Tiles:
             batch, block = b.udiv(rest, integer(blocks)), b.urem(rest, integer(blocks))
             arguments = [batch, b.mul(block, integer(self.block)), b.mul(group, integer(self.units_block)), step]
             for which, function in enumerate((self._shared[number], self._work[number])):
+                if which == 0 and not self.packs_shared:
+                    continue
                 with b.if_then(b.icmp_unsigned("==", code, integer(2 * number + which))):
                     b.call(function, [*arguments, first, end, shared, own, *pointers])
 
@@ -295,7 +310,7 @@ class Tiles:
         with at.range(begin, end, 1) as unit:
             begin_at = b.mul(unit, integer(self.unit))
             end_at = at.least(b.add(begin_at, integer(self.unit)), integer(self.unit_extent))
-            if part.in_place is None:
+            if part.in_place is None or not self.columns_shared:
                 with at.range(begin_at, end_at, self.unit_panel) as position:
                     to = b.gep(own, [self._unit_place(at, b.sub(position, begin_at))])
                     factor.pack(at, counters, position, end_at, term, term_to, to)
@@ -305,7 +320,9 @@ class Tiles:
             ):
                 panel = b.udiv(b.sub(other, first), integer(self.panel))
                 packed_shared = b.gep(shared, [b.mul(panel, integer(self.panel_size))])
-                if part.in_place is None:
+                if not self.packs_shared:
+                    packed_shared = part.left.place(at, counters, other, term)
+                if part.in_place is None or not self.columns_shared:
                     packed_own = b.gep(own, [self._unit_place(at, b.sub(position, begin_at))])
                 else:
                     packed_own = factor.place(at, counters, position, term)
