@@ -16,9 +16,11 @@ from tlir.cli.group import tlir as group
 from tlir.compare.bounds import Freedoms, resolve
 from tlir.compare.executions import execute, flushed, narrowed, widened
 from tlir.compare.stress import StressReport, stress
-from tlir.ir.graph import Graph, Producer
+from tlir.floatlib.format import Format
+from tlir.ir.graph import Graph, Producer, Sample
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
+from tlir.passes.cast import cast
 from tlir.schema import read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -216,3 +218,18 @@ def test_a_graph_without_inputs_and_one_without_samples(tmp_path: Path) -> None:
     done = tlir("stress", str(path))
     assert done.exit_code == 2
     assert "the artifact has no sample" in done.output
+
+
+@pytest.mark.parametrize("to", ["float128", Format(15, 63), Format(17, 282)], ids=str)
+def test_formats_of_several_limbs(to: str | Format) -> None:
+    build = Builder()
+    x, y, z = (build.input(TensorType((2, 3), NAMED["float32"])) for _ in range(3))
+    sums = build.like("add", build.like("multiply", x, y), z)
+    quotients = build.like("divide", build.like("exponential", sums), build.like("sqrt", build.like("abs", y)))
+    graph = build.graph(build.like("maximum", build.reduce(quotients, "add", 1), build.reduce(sums, "add", 1)))
+    rng = np.random.default_rng(5)
+    inputs = [Tensor.from_numpy(rng.normal(size=(2, 3)).astype(np.float32)) for _ in range(3)]
+    wide = cast(replace(graph, samples=(Sample(tuple(inputs), tuple(run(graph, inputs))),)), to)[0]
+    report = stress(wide, list(wide.samples[0].inputs), resolve("loose"), runs=3)
+    assert report.ok
+    assert [node.spread.outside for node in report.nodes] == [0] * len(report.nodes)

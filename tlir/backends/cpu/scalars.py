@@ -189,11 +189,17 @@ _OWN_SIGN: dict[str, Callable[[Format], Kernel]] = {
 
 
 def _is_finite(dtype: DType, result: DType, lanes: Lanes, x: Item) -> Item:
-    fmt, kind = dtype.float_format, word_type(dtype)
-    field = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits >> (64 * (dtype.limbs - 1))
-    mask = lanes.splat(kind, field)
-    masked = lanes.builder.and_(lanes.limbs(x)[-1], mask)
-    return lanes.truth(result, lanes.builder.icmp_unsigned("!=", masked, mask))
+    fmt, kind, b = dtype.float_format, word_type(dtype), lanes.builder
+    field = ((1 << fmt.exponent_bits) - 1) << fmt.fraction_bits
+    finite: Any = None
+    for number, limb in enumerate(lanes.limbs(x)):
+        # the exponent's bits may lie in two limbs
+        part = field >> (64 * number) & ((1 << 64) - 1)
+        if part:
+            mask = lanes.splat(kind, part)
+            below = b.icmp_unsigned("!=", b.and_(limb, mask), mask)
+            finite = below if finite is None else b.or_(finite, below)
+    return lanes.truth(result, finite)
 
 
 def _sign(dtype: DType, lanes: Lanes, x: Item) -> Item:

@@ -200,7 +200,7 @@ class Step:
     def untouched(self, fmt: Format, *intervals: Interval) -> Mask:
         """Where all operands are sure and nothing is flushed, in them or in these."""
         if self.nowhere_sure:
-            return everywhere(False, self.operands[0].tensor.words.shape)
+            return everywhere(False, self.operands[0].tag.shape)
         sure = self.all_sure()
         if self.freedoms.flush:
             for k, operand in enumerate(self.operands):
