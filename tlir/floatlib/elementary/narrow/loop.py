@@ -1,8 +1,9 @@
 """A kernel made into a loop over words: operands decoded, the value rounded up and down by its bound, special operands.
 
-A value v with a bound e on its relative error is rounded as v (1 - 2e) and v (1 + 2e): the factor 2 covers the rounding
-of these products. If both give the same word and the same flags, so does the exact value, because rounding is
-monotonic. A bit of the byte of flags, ``UNDECIDED``, says that they do not.
+A value v with a bound e on its relative error is rounded as v (1 - 2e) and v (1 + 2e), with a bound w on its absolute
+error as v - 2w and v + 2w: the factor 2 covers the rounding of these numbers. If both give the same word and the same
+flags, so does the exact value, because rounding is monotonic. A bit of the byte of flags, ``UNDECIDED``, says that they
+do not.
 
 Where the kernel's word or flags at a zero, an infinity or a one are not the specification's, which is tried when the
 loop is built, the loop has the specification's word for it.
