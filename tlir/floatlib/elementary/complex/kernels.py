@@ -24,6 +24,21 @@ Case = tuple[Predicate, int | None, int | None]
 """Where it holds, and both parts of the result there, which are 0, 1 or NaN (None)."""
 
 
+class Beyond(NamedTuple):
+    """What a function in binary64 does where the operand that is no angle is below ``-low`` or above ``high``: each
+    part is what it is at ``-at`` or ``at``, GROWN to infinity, VANISHED to zero or as it is THERE. An angle of 2**-900
+    or more does not change that."""
+
+    low: float
+    below: tuple[int, int]
+    high: float
+    above: tuple[int, int]
+    at: float = 600.0
+
+
+VANISHED, THERE, GROWN = -1, 0, 1
+
+
 class Function(NamedTuple):
     """A kernel of the parts of its operands and of the ``Means`` to use. ``angle``: the operand of two that is an
     angle. ``limits`` of the other one: in narrow formats what is beyond them has the same result as they have; binary64
@@ -38,6 +53,13 @@ class Function(NamedTuple):
     cases: Callable[..., list[Case]] = lambda *operands: []
     range: int = 300
     scaled: int = 0
+    beyond: Beyond | None = None
+
+    def is_beyond(self, x: Number) -> tuple[Predicate, Predicate]:
+        """Where the operand that is no angle is below and where it is above."""
+        if self.beyond is None:
+            return x.m.truth(False), x.m.truth(False)
+        return x < -self.beyond.low, x > self.beyond.high
 
 
 def _zero(x: Number, y: Number) -> Predicate:
@@ -73,6 +95,14 @@ def _tan(x: Number, y: Number, means: Means) -> Outcome:
 
 FAR = 900
 """The range of exponentials: results below 2**-900 are left out."""
+_ALL_GROW, _ALL_VANISH, _ONE = (GROWN, GROWN), (VANISHED, VANISHED), (THERE, VANISHED)
+# e**-746 < 2**-1076, e**1500 2**-900 > 2**1024, 4 e**-760 < 2**-1094
+_EXPONENTIAL = Beyond(746.0, _ALL_VANISH, 1500.0, _ALL_GROW)
+_LESS_ONE = Beyond(746.0, _ONE, 1500.0, _ALL_GROW)
+_SIGMOID = Beyond(746.0, _ALL_VANISH, 746.0, _ONE)
+_BOTH_WAYS = Beyond(1500.0, _ALL_GROW, 1500.0, _ALL_GROW)
+_TO_ONE = Beyond(380.0, _ONE, 380.0, _ONE, 290.0)
+_TO_I = Beyond(380.0, _ONE[::-1], 380.0, _ONE[::-1], 290.0)
 _EXPONENT = (hyperbolic.REAL_LOW, hyperbolic.REAL_HIGH)
 _WIDE_EXPONENT = (-690.0, 709.0)
 _EVEN, _WIDE_EVEN = (-hyperbolic.REAL_HIGH, hyperbolic.REAL_HIGH), (-680.0, 680.0)
@@ -83,17 +113,19 @@ UNARY: dict[str, Function] = {
     "sqrt": Function(roots.sqrt, scaled=1),
     "rsqrt": Function(roots.rsqrt, poles=_zero, scaled=1),
     "sign": Function(roots.sign, poles=_zero, cases=lambda x, y: [(_zero(x, y), 0, 0)], scaled=1),
-    "exponential": Function(hyperbolic.exponential, 1, _EXPONENT, _WIDE_EXPONENT, range=FAR),
-    "exponential_minus_one": Function(hyperbolic.exponential_minus_one, 1, _EXPONENT, _WIDE_EXPONENT, range=FAR),
+    "exponential": Function(hyperbolic.exponential, 1, _EXPONENT, _WIDE_EXPONENT, range=FAR, beyond=_EXPONENTIAL),
+    "exponential_minus_one": Function(
+        hyperbolic.exponential_minus_one, 1, _EXPONENT, _WIDE_EXPONENT, range=FAR, beyond=_LESS_ONE
+    ),
     "log": Function(logarithms.log, poles=_zero, scaled=1),
     "log_plus_one": Function(logarithms.log_plus_one, poles=_at(-1.0, 0.0, either=False)),
-    "logistic": Function(hyperbolic.logistic, 1, _LOGISTIC, _WIDE_EVEN, range=FAR),
-    "sinh": Function(hyperbolic.sinh, 1, _EVEN, _WIDE_EVEN, range=FAR),
-    "cosh": Function(hyperbolic.cosh, 1, _EVEN, _WIDE_EVEN, range=FAR),
-    "tanh": Function(hyperbolic.tanh, 1, _TANH, _WIDE_TANH, range=FAR),
-    "sine": Function(_sine, 0, _EVEN, _WIDE_EVEN, range=FAR),
-    "cosine": Function(_cosine, 0, _EVEN, _WIDE_EVEN, range=FAR),
-    "tan": Function(_tan, 0, _TANH, _WIDE_TANH, range=FAR),
+    "logistic": Function(hyperbolic.logistic, 1, _LOGISTIC, _WIDE_EVEN, range=FAR, beyond=_SIGMOID),
+    "sinh": Function(hyperbolic.sinh, 1, _EVEN, _WIDE_EVEN, range=FAR, beyond=_BOTH_WAYS),
+    "cosh": Function(hyperbolic.cosh, 1, _EVEN, _WIDE_EVEN, range=FAR, beyond=_BOTH_WAYS),
+    "tanh": Function(hyperbolic.tanh, 1, _TANH, _WIDE_TANH, range=FAR, beyond=_TO_ONE),
+    "sine": Function(_sine, 0, _EVEN, _WIDE_EVEN, range=FAR, beyond=_BOTH_WAYS),
+    "cosine": Function(_cosine, 0, _EVEN, _WIDE_EVEN, range=FAR, beyond=_BOTH_WAYS),
+    "tan": Function(_tan, 0, _TANH, _WIDE_TANH, range=FAR, beyond=_TO_I),
     "asin": Function(arcs.asin),
     "acos": Function(arcs.acos),
     "atan": Function(arcs.atan, poles=_at(0.0, 1.0, either=True)),
@@ -126,7 +158,11 @@ def inside(function: Function, wide: bool, far: bool, *operands: Number) -> Pred
     result = m.truth(True)
     for index, x in enumerate(operands):
         size, limit = abs(x), 2.0 ** (SCALED if index < 2 * function.scaled else function.range)
-        if wide:
+        if wide and function.angle not in (None, index):
+            low, high = function.wide_limits
+            usual = m.either(x.equals(0.0), m.both(size > 1.0 / limit, m.both(x > low, x < high)))
+            held = m.either(usual, m.either(*function.is_beyond(x)))
+        elif wide:
             held = m.either(x.equals(0.0), m.both(size > 1.0 / limit, size < limit))
         elif function.angle in (None, index):
             held = size < inf
@@ -135,9 +171,6 @@ def inside(function: Function, wide: bool, far: bool, *operands: Number) -> Pred
             held = x.equals(x)
         if function.angle == index:
             held = m.both(held, size > 1.0 if far else size < circular.NEAR)
-        elif wide and function.angle is not None:
-            low, high = function.wide_limits
-            held = m.both(held, m.both(x > low, x < high))
         result = m.both(result, held)
     for pair in range(function.scaled if wide else 0):
         sizes = [abs(x) for x in operands[2 * pair : 2 * pair + 2]]
@@ -147,10 +180,19 @@ def inside(function: Function, wide: bool, far: bool, *operands: Number) -> Pred
     return result if poles is None else m.both(result, m.negation(poles))
 
 
+def _limited(function: Function, wide: bool, x: Number) -> Number:
+    if not wide:
+        return x.between(*function.limits)
+    if function.beyond is None:
+        return x
+    below, above = function.is_beyond(x)
+    at = function.beyond.at
+    return x.like(-at).where(below, x.like(at).where(above, x))
+
+
 def evaluate(function: Function, wide: bool, far: bool, *operands: Number) -> Outcome:
     """The parts for operands ``inside``."""
     limited = [
-        x if wide or function.angle in (None, index) else x.between(*function.limits)
-        for index, x in enumerate(operands)
+        x if function.angle in (None, index) else _limited(function, wide, x) for index, x in enumerate(operands)
     ]
     return function.evaluate(*limited, Means(accurate=wide, far=far, wide=wide))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tlir.floatlib.elementary.complex import classes
 from tlir.floatlib.elementary.complex.hyperbolic import RANGE
-from tlir.floatlib.elementary.complex.kernels import BINARY, FUNCTIONS, UNARY, evaluate, inside
+from tlir.floatlib.elementary.complex.kernels import BINARY, FUNCTIONS, GROWN, THERE, UNARY, evaluate, inside
 from tlir.floatlib.elementary.complex.parts import Part
 from tlir.floatlib.elementary.double.arithmetic import from_bits, normalized
 from tlir.floatlib.elementary.double.loop import LARGEST, SMALLEST
@@ -93,9 +93,11 @@ def parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...], far: bool
         held = m.both(held, outcome.certain)
     cases = []
     if flags:
-        # without overflow or underflow
-        for x in operands:
+        # infinite operands raise none, and beyond the limits they are not known
+        for index, x in enumerate(operands):
             held = m.both(held, abs(x) < inf)
+            if index != function.angle:
+                held = m.both(held, m.negation(m.either(*function.is_beyond(x))))
     else:
         cases = [
             (_not_a_number(m, name, operands), fmt.invalid_word, fmt.invalid_word),
@@ -113,6 +115,12 @@ def parts(m: Machine, name: str, fmt: Format, words: tuple[Uint, ...], far: bool
     results, undecided, raised = [], [], m.constant(0)
     for index, part in enumerate((outcome.real, outcome.imaginary)):
         word, decided, more = (_wide if wide else partial(_narrow, fmt))(m, part, flags)
+        if function.beyond is not None and function.angle is not None and wide and not flags:
+            x, beyond = operands[1 - function.angle], function.beyond
+            for condition, ends in zip(function.is_beyond(x), (beyond.below, beyond.above), strict=True):
+                if ends[index] != THERE:
+                    end, certain = _at_end(m, part, ends[index] == GROWN)
+                    word, decided = m.select(condition, end, word), _chosen(m, condition, certain, decided)
         decided, raised = m.both(decided, held), m.or_(raised, more)
         if flags and wide:
             # what has vanished has the right word and other flags than a zero that is exact
@@ -167,6 +175,18 @@ def _wide(m: Machine, part: Part, flags: bool) -> Rounded:
     # the distance of the exact part from the word
     decided = m.both(decided, abs(value.lo) > margin)
     return word, m.either(zero, decided), m.select(zero, m.constant(0), m.constant(int(Flags.INEXACT)))
+
+
+def _at_end(m: Machine, part: Part, grown: bool) -> tuple[Word, Predicate]:
+    """An infinity, or a zero, with the sign of a part; and whether that is certain. A zero stays one."""
+    size, margin = abs(part.value.hi), part.margin
+    zero = m.both(size.equals(0.0), margin.equals(0.0))
+    end = m.or_(part.value.hi.sign, m.constant(0x7FF << 52 if grown else 0))
+    return m.select(zero, part.sign, end), m.either(zero, size > margin)
+
+
+def _chosen(m: Machine, condition: Predicate, x: Predicate, y: Predicate) -> Predicate:
+    return m.either(m.both(condition, x), m.both(m.negation(condition), y))
 
 
 @cache
