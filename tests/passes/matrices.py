@@ -24,18 +24,25 @@ SMALL: list[Item] = [
     ("cholesky", [(BATCH, 3, 3)], {"lower": True}),
     ("cholesky", [(2, 2, 4, 4)], {"lower": False}),
     ("cholesky", [(1, 1)], {}),
-    *(
-        (
-            "triangular_solve",
-            [(BATCH, 3, 3), (BATCH, 3, 2) if left else (BATCH, 2, 3)],
-            {"left_side": left, "lower": lower, "unit_diagonal": unit, "transpose_a": transpose},
-        )
-        for left, lower, unit, transpose in (
-            (True, True, False, "NO_TRANSPOSE"),
-            (True, False, True, "ADJOINT"),
-            (False, True, False, "TRANSPOSE"),
-            (False, False, False, "NO_TRANSPOSE"),
-        )
+    (
+        "triangular_solve",
+        [(BATCH, 3, 3), (BATCH, 3, 2)],
+        {"left_side": True, "lower": True, "unit_diagonal": False, "transpose_a": "NO_TRANSPOSE"},
+    ),
+    (
+        "triangular_solve",
+        [(BATCH, 3, 3), (BATCH, 3, 2)],
+        {"left_side": True, "lower": False, "unit_diagonal": True, "transpose_a": "ADJOINT"},
+    ),
+    (
+        "triangular_solve",
+        [(BATCH, 3, 3), (BATCH, 2, 3)],
+        {"left_side": False, "lower": True, "unit_diagonal": False, "transpose_a": "TRANSPOSE"},
+    ),
+    (
+        "triangular_solve",
+        [(BATCH, 3, 3), (BATCH, 2, 3)],
+        {"left_side": False, "lower": False, "unit_diagonal": False, "transpose_a": "NO_TRANSPOSE"},
     ),
     ("lu", [(BATCH, 3, 3)], {}),
     ("lu", [(2, 2, 4)], {}),
@@ -99,7 +106,7 @@ def body_of(dtype: DType, items: list[Item]) -> Body:
         refs = tuple(builder.input(type) for type in types)
         operation = OPERATIONS[op]
         defaults = {name: item.default for name, item in operation.attributes.items() if not item.required}
-        declared = tuple(TensorType((), NAMED["int32"] if op == "lu" else dtype) for _ in range(operation.results))
+        declared = tuple(TensorType((), NAMED["int32"] if op == "lu" else dtype) for _ in range(operation.results or 1))
         results = operation.rule(Call(tuple(types), defaults | attrs, declared))
         node = Node(len(builder.nodes), op, refs, attrs, results)
         builder.nodes.append(node)
