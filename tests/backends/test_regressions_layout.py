@@ -1,4 +1,5 @@
-"""Operations that look at the fields of a word, where a field lies in two of its limbs or ends with one."""
+"""Operations that look at the fields of a word, where a field lies in two of its limbs or ends with one, and formats
+that have two names."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from tlir.backends.cuda.host import HostExecutable
 from tlir.backends.reference import evaluate
 from tlir.floatlib.format import Format
 from tlir.ir.tensor import Tensor
-from tlir.ir.types import BOOL, DType, TensorType
+from tlir.ir.types import BOOL, NAMED, DType, TensorType, complex_of
 
 pytest.importorskip("llvmlite")
 
@@ -54,3 +55,24 @@ def test_the_reference_says_what_the_exponent_says() -> None:
         (result,) = evaluate(body, [Tensor(type, from_ints_of(dtype, words))])
         ones = (1 << fmt.exponent_bits) - 1
         assert result.words.tolist() == [word >> fmt.fraction_bits & ones != ones for word in words], fmt
+
+
+def test_words_are_kept_between_two_names_of_a_format() -> None:
+    builder = Builder(np.random.default_rng(0))
+    nodes, inputs, kept = [], [], []
+    for name in ("float8_e4m3fn", "float16", "bfloat16", "float32", "float64", "float128", "float256", "float300"):
+        dtype = NAMED.get(name) or DType(name, "float", 300, Format(15, 284))
+        other = DType("another", "float", dtype.bits, dtype.format)
+        words = special_words(dtype)
+        for source, target, each in ((dtype, other, 1), (other, dtype, 1), (complex_of(other), complex_of(dtype), 2)):
+            type = TensorType((len(words) // each,), source)
+            column = from_ints_of(dtype, words[: len(words) // each * each])
+            whole = column.reshape(-1, 2, *column.shape[1:]) if each == 2 else column
+            inputs.append(Tensor(type, np.array(whole, order="C")))
+            result = TensorType(type.shape, target)
+            nodes.append(builder.add("convert", (builder.input(type),), result))
+            kept.append(Tensor(result, inputs[-1].words))
+    body = builder.body(nodes)
+    for results in (evaluate(body, inputs), Executable(body).run(inputs), HostExecutable(body).run(inputs)):
+        for ref, want, result in zip(body.outputs, kept, results, strict=True):
+            assert want.same_words(result), body.nodes[ref.node]

@@ -489,6 +489,9 @@ def _truth(source: DType, result: DType, lanes: Lanes, x: Item) -> Item:
 
 def _between_floats(source: DType, result: DType) -> Emit:
     a, c = source.float_format, result.float_format
+    if a == c:
+        # a format under two names: the words are kept, those of NaN too
+        return lambda lanes, x: lanes.words(result, lanes.limbs(x))
     if carrier(source) is not None and c in (FLOAT32, FLOAT64) and a != FLOAT64:
         return lambda lanes, x: lanes.number(result, _extended(lanes, lanes.real(x), c))
     if (a, c) == (FLOAT64, FLOAT32):

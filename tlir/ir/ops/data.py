@@ -92,7 +92,8 @@ OPERATIONS = (
         "`indefinite` gives, for types of 32 and 64 bits, the least signed value's bits out of range and for NaN, and "
         "for narrower types the low bits of that conversion to int32. Integer to integer: the low bits, after sign or "
         "zero extension. bool to any: 0 or 1. Any to bool: whether the value is not zero (NaN is true). Real to "
-        "complex: with imaginary part +0. Complex to real: the real part converted. Equal dtypes: the words unchanged.",
+        "complex: with imaginary part +0. Complex to real: the real part converted. Equal dtypes or formats: the "
+        "words unchanged.",
         "any type",
         _convert,
         {},
