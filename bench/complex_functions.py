@@ -4,9 +4,9 @@ time per element beside the specification and PyTorch's and NumPy's functions, w
     python bench/complex_functions.py [COUNT [FILE]]
 
 COUNT operands of each function (2000 unless given), with normal deviates as parts, are compared with the specification;
-differences end the run with status 1. Times are the best of 7 on arrays of 2**17 operands, others each time, in
-alternation, of one thread: of a graph of the one operation on the device ``cpu``, of the specification (on COUNT
-operands), and of the other libraries. The table goes to FILE too.
+differences end the run with status 1. Times are the best of 15 on arrays of 2**17 operands, others each time, in
+alternation, of one thread's processor time: of a graph of the one operation on the device ``cpu``, of the specification
+(on COUNT operands), and of the other libraries. The table goes to FILE too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, DType, TensorType
 
-SIZE, TIMES = 1 << 17, 7
+SIZE, TIMES = 1 << 17, 15
 OTHERS = {
     "sqrt": ("sqrt", "sqrt"),
     "rsqrt": ("rsqrt", None),
@@ -77,9 +77,9 @@ def compared(name: str, dtype: DType, operands: list[np.ndarray]) -> tuple[int, 
     size = operands[0].size
     (result,) = device.Executable(graph(name, dtype, size)).run([Tensor.from_numpy(x) for x in operands])
     rows = [x.view(word).reshape(size, 2).tolist() for x in operands]
-    start = time.perf_counter()
+    start = time.process_time()
     expected = [elementary_complex(name, fmt, *row)[0] for row in zip(*rows, strict=True)]
-    spent = time.perf_counter() - start
+    spent = time.process_time() - start
     return int((np.array(expected, word) != np.asarray(result.words).reshape(size, 2)).any(1).sum()), spent / size * 1e6
 
 
@@ -108,10 +108,10 @@ def row(name: str, dtype: DType, count: int) -> tuple[int, str]:
         runs = [lambda tensors=tensors: executable.run(tensors)]
         runs += [None if peer is None else lambda peer=peer, operands=operands: peer(*operands) for peer in peers]
         for spent, run in zip(times, runs, strict=True):
-            start = time.perf_counter()
+            start = time.process_time()
             if run is not None:
                 run()
-            spent.append((time.perf_counter() - start) / SIZE * 1e9)
+            spent.append((time.process_time() - start) / SIZE * 1e9)
     word = word_dtype(dtype.float_format)
     columns = tuple(np.ascontiguousarray(x.view(word).reshape(-1, 2)[:, k]) for x in operands for k in range(2))
     share = share_undecided(name, dtype.float_format, columns)
