@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lower_graphs import Builder, random_graph
 
-from tlir.ir.graph import Body, Graph, Ref
+from tlir.ir.graph import Body, Graph, Node, Ref
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
 from tlir.ir.verify import type_errors
@@ -116,3 +116,42 @@ def test_reshapes_that_split_and_join(sizes: tuple[tuple[int, ...], tuple[int, .
     x = builder.input(TensorType(before, F32))
     body = builder.body([builder.add("reshape", (x,), TensorType(after, F32))])
     assert not type_errors(Graph(shrunk(body)))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "small"), [((64, 64, 64), (8, 8, 8)), ((136, 136), (8, 8)), ((68, 68), (4, 4)), ((10007,), (17,))]
+)
+def test_transforms_of_several_axes(lengths: tuple[int, ...], small: tuple[int, ...]) -> None:
+    builder = Builder(np.random.default_rng(0))
+    type = TensorType(lengths, NAMED["complex64"])
+    transformed = builder.add("fft", (builder.input(type),), type, fft_type="FFT", fft_length=lengths)
+    check = check_lowering(Graph(builder.body([transformed])))
+    assert check.status == "passed"
+    assert str(TensorType(small, type.dtype)) in check.covered
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "small"), [(20_000, 20_000, 40), (20_000, 10_000, 72), (20_000, 19_999, 72), (20_000, 36, 72)]
+)
+def test_many_greatest_elements(size: int, count: int, small: int) -> None:
+    builder = Builder(np.random.default_rng(0))
+    types = TensorType((2, count), F32), TensorType((2, count), NAMED["int32"])
+    operand = builder.input(TensorType((2, size), F32))
+    builder.nodes.append(Node(1, "top_k", (operand,), {"dimension": 1, "k": count}, types))
+    flat = builder.add("reshape", (Ref(1),), TensorType((2 * count,), F32))
+    check = check_lowering(Graph(builder.body([flat, Ref(1, 1)])))
+    assert check.status == "passed"
+    assert f"float32[2,{small}]" in check.covered
+
+
+def test_a_branch_that_is_left_to_the_reference_is_no_work() -> None:
+    type, count = TensorType((9, 9), F32), TensorType((), NAMED["int32"])
+    region = Builder(np.random.default_rng(0))
+    region.nodes.append(Node(1, "eigh", (region.input(type),), {}, (TensorType((9,), F32), type)))
+    inside = region.body([Ref(1, 1)])
+    builder = Builder(np.random.default_rng(0))
+    index, x = builder.input(count), builder.input(type)
+    builder.nodes.append(Node(2, "case", (index, x), {}, (type,), regions=(inside, inside)))
+    check = check_lowering(Graph(builder.body([builder.add("negate", (Ref(2),), type)])))
+    assert check.status == "passed"
+    assert "left to the reference: case" in check.covered

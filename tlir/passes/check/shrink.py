@@ -22,12 +22,16 @@ from tlir.kernel.verify import ELEMENTWISE
 
 SIZES = (2, 3)
 
-TRANSFORMED, PRIME = 20, 17
-"""Elements of a transformed axis, at least where it has so many, and what stands for greater primes in its length."""
+TRANSFORMS = ((20, 17), (8, 11), (4, 11))
+"""Elements of a transformed axis, at least where it has so many, and what stands for greater primes in its length; then
+the same for graphs that are too large so, since several axes are transformed."""
 
 SORTED, SELECTED = 40, 5
 """Elements of a row that is sorted, so that there are several runs to merge; and of one from which is selected, for
 each of those."""
+
+MANY, SOME = 72, 36
+"""Elements of a row that is sorted for its greatest ones, and of these, where so many or more are wanted."""
 
 
 @dataclass(eq=False)
@@ -60,18 +64,20 @@ def prime_factors(n: int) -> list[int]:
     return [*found, n] if n > 1 else found
 
 
-def transform_size(n: int) -> int:
-    """A length whose transform has the same first steps as that of n."""
+def transform_size(n: int, least: int, prime: int) -> int:
+    """A length of at least so many elements, where n has as many, whose transform has the same first steps as that of
+    n, ``prime`` standing for greater primes."""
     size = 1
     for factor in prime_factors(n):
-        if size < TRANSFORMED:
-            size *= min(factor, PRIME)
+        if size < least:
+            size *= min(factor, prime)
     return size
 
 
-def shrunk(body: Body) -> Body:
-    """The body at small shapes; itself where it has none that its operations accept."""
-    shrinker = _Shrinker(body)
+def shrunk(body: Body, transforms: tuple[int, int] = TRANSFORMS[0]) -> Body:
+    """The body at small shapes, transformed axes as ``TRANSFORMS`` says; itself where it has none that its operations
+    accept."""
+    shrinker = _Shrinker(body, transforms)
     for node in body.nodes:
         shrinker.relate(node)
     shrinker.keep_long()
@@ -80,8 +86,9 @@ def shrunk(body: Body) -> Body:
 
 
 class _Shrinker:
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body, transforms: tuple[int, int]) -> None:
         self.body = body
+        self.transforms = transforms
         self.axes: dict[Ref, list[Axis]] = {}
         self.transformed: list[tuple[tuple[Axis, int], ...]] = []
         """Axes that have to have just these sizes, all of those that stand together or none."""
@@ -225,7 +232,7 @@ class _Shrinker:
                 self.same(one, other)
             if k < first or lengths[k - first] == 1:
                 continue
-            size = transform_size(lengths[k - first])
+            size = transform_size(lengths[k - first], *self.transforms)
             if not half:
                 self.transformed.append(((one, size),))
                 continue
@@ -234,13 +241,21 @@ class _Shrinker:
 
     def _top_k(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
         axis, count = node.attrs["dimension"], node.attrs["k"]
+        whole = operands[0][axis]
+        everything = count == self.body.type_of(node.inputs[0]).shape[axis]
         for axes in (result, self.axes[Ref(node.id, 1)]):
             for k, (one, other) in enumerate(zip(operands[0], axes, strict=True)):
-                if k != axis:
+                if k != axis or everything:
                     self.same(one, other)
-                else:
+                elif count < SOME:
                     self.fix(other)
-        self.long[node.id] = operands[0][axis], max(SORTED, SELECTED * count)
+                else:
+                    self.same(other, result[axis])
+        if everything or count < SOME:
+            self.long[node.id] = whole, SORTED if everything else max(SORTED, SELECTED * count)
+        else:
+            length = min(MANY, self.body.type_of(node.inputs[0]).shape[axis])
+            self.transformed.append(((whole, length), (result[axis], SOME)))
 
     def _matrices(self, node: Node, operands: list[list[Axis]], result: list[Axis]) -> None:
         """Factorizations: batches belong together, and axes of matrices that are as long as each other. Where one is
@@ -346,6 +361,8 @@ class _Shrinker:
         elif node.op == "fft":
             full = types[0].shape if node.attrs["fft_type"] == "IRFFT" else self.shape(node.inputs[0])
             attrs["fft_length"] = full[len(full) - len(node.attrs["fft_length"]) :]
+        elif node.op == "top_k":
+            attrs["k"] = types[0].shape[node.attrs["dimension"]]
         elif node.op in ("slice", "dynamic_slice", "gather"):
             before, after = self.body.type_of(node.inputs[0]).shape, self.shape(node.inputs[0])
             name = "limit_indices" if node.op == "slice" else "slice_sizes"
