@@ -28,10 +28,13 @@ def sort_keys(dtype: DType, words: Words) -> Keys:
         fmt = dtype.float_format
         zero = float_constant(fmt, 0)
         keys = order_keys(fmt, select(fmt, is_zero(fmt, words), zero, words))
-        keys = select(fmt, is_nan(fmt, words), float_constant(fmt, fmt.word_mask), keys)
+        nan = is_nan(fmt, words)
+        keys = select(fmt, nan, float_constant(fmt, fmt.word_mask), keys)
+        # where the only NaN is in the place of -0, the greatest number has the greatest key already
+        first = [nan.astype(np.uint64)] if fmt.nans == "negative_zero" else []
         if dtype.limbs > 1:
-            return [keys[..., limb] for limb in reversed(range(dtype.limbs))]
-        return [keys.astype(np.uint64)]
+            return first + [keys[..., limb] for limb in reversed(range(dtype.limbs))]
+        return [*first, keys.astype(np.uint64)]
     if dtype.is_signed:
         return [integers.to_values(dtype, words).astype(np.int64).view(np.uint64) ^ np.uint64(1 << 63)]
     return [words.astype(np.uint64)]

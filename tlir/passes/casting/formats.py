@@ -58,8 +58,7 @@ def _format(name: str, declared: Mapping[str, Format]) -> Format:
 def described_name(fmt: Format) -> str:
     """A name that an artifact can declare, made of everything in which the format differs from an IEEE one."""
     parts = [f"e{fmt.exponent_bits}m{fmt.fraction_bits}"]
-    usual = Format(fmt.exponent_bits, fmt.fraction_bits or 1).bias
-    if fmt.bias != usual:
+    if fmt.bias != (1 << (fmt.exponent_bits - 1)) - 1:
         parts.append(f"bias{'_minus' if fmt.bias < 0 else ''}{abs(fmt.bias)}")
     if fmt.nans != NAN_CONVENTIONS[0]:
         parts.append({"all_ones": "nan_ones", "negative_zero": "nan_zero", "none": "no_nan"}[fmt.nans])
