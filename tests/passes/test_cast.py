@@ -373,6 +373,7 @@ def test_containing_means_that_every_value_converts_exactly(wide: Format, narrow
 def test_described_names_are_different_for_different_formats() -> None:
     own = [Format(5, 8), Format(5, 8, bias=-3), Format(5, 8, bias=3), Format(5, 8, nans="all_ones")]
     own += [Format(5, 8, nans="none"), Format(5, 8, infinities=False, nans="none")]
+    own += [Format(1, 8, infinities=False, nans="none"), Format(1, 8, infinities=False, nans="all_ones")]
     own += [Format(5, 8, nans="negative_zero", signed_zero=False), Format(5, 8, signed=False, signed_zero=False)]
     names = [described_name(fmt) for fmt in own]
     assert len(set(names)) == len(names)
