@@ -25,9 +25,9 @@ def in_lanes(emitter: Emitter, each: Each) -> None:
     b, lanes, variable = emitter.builder, independent_lanes(each), each.variables[-1]
     kernel = Kernel("each", emitter.nest.kernel.buffers, (variable,), Block(()))
     inner = type(emitter)(b, Nest(kernel, (), variable, lanes), emitter.starts)
-    inner.own_locals = False
+    inner.known.own_locals = False
     inner.share(emitter)
-    inner._classify(each.body)
+    inner.known.classify(each.body)
     with ExitStack() as stack:
         for outer in each.variables[:-1]:
             stack.enter_context(emitter._steps(outer, ir.Constant(I64, 0), outer.extent, []))

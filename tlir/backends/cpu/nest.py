@@ -18,10 +18,11 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu import independent, ordered, scalars, strips
+from tlir.backends.cpu.known import Known
 from tlir.backends.cpu.lanes import BYTE, I1, I64, broadcast, prefetch, splat
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.space import Nest, independent_lanes
-from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
+from tlir.backends.cpu.values import Item, Lanes, word_type
 from tlir.kernel.cutting import abreast
 from tlir.kernel.index import Index, Variable
 from tlir.kernel.ir import (
@@ -41,15 +42,9 @@ from tlir.kernel.ir import (
     Value,
 )
 
-MOVES = frozenset(("select", "negate", "abs", "copysign", "bitcast_convert", "convert", "real", "imag"))
-"""Operations whose result may be a NaN with bits of an operand's (``convert``: between equal dtypes)."""
-
 
 class Emitter:
     """Emits the statements of a nest at its builder's place."""
-
-    own_locals = True
-    """Whether every lane has local buffers of its own."""
 
     vectors = True
     """Whether there are vectors for lanes."""
@@ -65,9 +60,8 @@ class Emitter:
         self.taking_part: Any = None
         """A mask that holds in some lane wherever statements stand."""
         self.squares: strips.Squares | None = None
-        self.uniform: set[int] = set()
-        self.canonical: set[int] = set()
-        self._classify(nest.kernel.body)
+        self.known = Known(nest.lane)
+        self.known.classify(nest.kernel.body)
 
     def _lanes(self, count: int) -> Lanes:
         return Lanes(self.builder, count)
@@ -75,73 +69,10 @@ class Emitter:
     def _addresses(self) -> Addresses:
         return Addresses(self.wide, self.nest.lane, self._for_index)
 
-    # ---- what is known before emitting ------------------------------------------------------------------------------
-
-    def _classify(self, block: Block) -> None:
-        """Which values are equal in all lanes, and which are canonical wherever they are NaN."""
-        for statement in block.statements:
-            match statement:
-                case Literal(result, word):
-                    self.uniform.add(result.number)
-                    if carrier(result.dtype) and not _is_nan(result, word):
-                        self.canonical.add(result.number)
-                case Position(result, index):
-                    if self._is_uniform(index):
-                        self.uniform.add(result.number)
-                case Load():
-                    guards = all(self._is_uniform(bound.index) for bound in statement.guard)
-                    other = statement.otherwise is None or statement.otherwise.number in self.uniform
-                    local = statement.buffer.role == "local" and self.own_locals
-                    if guards and other and not local and self._is_uniform(statement.offset):
-                        self.uniform.add(statement.result.number)
-                case Apply(result, op, operands):
-                    if all(operand.number in self.uniform for operand in operands):
-                        self.uniform.add(result.number)
-                    if carrier(result.dtype) and (not _moves(statement) or self._all_canonical(op, operands)):
-                        self.canonical.add(result.number)
-                case Branch(results, _, then, otherwise):
-                    self._classify(then)
-                    self._classify(otherwise)
-                    for result, left, right in zip(results, then.results, otherwise.results, strict=True):
-                        if {left.number, right.number} <= self.canonical:
-                            self.canonical.add(result.number)
-                case Loop():
-                    self._classify_loop(statement)
-                case Each(_, body):
-                    self._classify(body)
-
-    def _all_canonical(self, op: str, operands: tuple[Value, ...]) -> bool:
-        return op == "select" and all(operand.number in self.canonical for operand in operands[1:])
-
-    def _classify_loop(self, loop: Loop) -> None:
-        # after the first step it is the body's result; what only arithmetic reads may be any NaN before
-        hoped = [
-            p
-            for p, s in zip(loop.parameters, loop.start, strict=True)
-            if s.number in self.canonical or (carrier(p.dtype) and _only_calculated(p, loop))
-        ]
-        while True:
-            self.canonical |= {parameter.number for parameter in hoped}
-            self._classify(loop.body)
-            pairs = dict(zip((p.number for p in loop.parameters), loop.body.results, strict=True))
-            kept = [parameter for parameter in hoped if pairs[parameter.number].number in self.canonical]
-            if len(kept) == len(hoped):
-                break
-            for statement in loop.body.walk():
-                for value in _assigned(statement):
-                    self.canonical.discard(value.number)
-            self.canonical -= {parameter.number for parameter in hoped}
-            hoped = kept
-        self.canonical |= {r.number for r, p in zip(loop.results, loop.parameters, strict=True) if p in hoped}
-
-    def _is_uniform(self, index: Index) -> bool:
-        values = all(value.number in self.uniform for value in index.values())
-        return values and self.nest.lane not in index.variables()
-
     def share(self, outer: Emitter) -> None:
         """Uses what another emitter, of one lane, has made: scalars for all lanes."""
-        self.uniform |= outer.items.keys()
-        self.canonical |= outer.canonical
+        self.known.uniform |= outer.items.keys()
+        self.known.canonical |= outer.known.canonical
         # second forms that are made inside a branch are forgotten at its end
         self.narrow._derived, self.wide._derived = outer.narrow._derived, outer.wide._derived
 
@@ -157,7 +88,7 @@ class Emitter:
         return item
 
     def _lanes_of(self, value: Value) -> Lanes:
-        return self.narrow if value.number in self.uniform else self.wide
+        return self.narrow if value.number in self.known.uniform else self.wide
 
     # ---- statements -------------------------------------------------------------------------------------------------
 
@@ -199,7 +130,7 @@ class Emitter:
         lanes = self.nest.lanes
         if lanes == 1:
             return self.starts[buffer], Offset(_single(self, offset))
-        if buffer.role == "local" and self.own_locals:
+        if buffer.role == "local" and self.known.own_locals:
             b = self.builder
             scalar = b.mul(offset.scalar, ir.Constant(I64, lanes))
             vector = None if offset.vector is None else b.mul(offset.vector, splat(I64, lanes, lanes))
@@ -216,11 +147,11 @@ class Emitter:
             return
         start, offset = self._place(statement.buffer, statement.offset)
         mask = self._guard(statement.guard)
-        if statement.result.number not in self.uniform and self.mask is not None:
+        if statement.result.number not in self.known.uniform and self.mask is not None:
             lanes = self.nest.lanes
             chosen = _in_lanes(self.builder, self.mask, lanes)
             mask = chosen if mask is None else self.builder.and_(_in_lanes(self.builder, mask, lanes), chosen)
-        elif statement.result.number in self.uniform and self.mask is not None:
+        elif statement.result.number in self.known.uniform and self.mask is not None:
             # one lane may be enough for the load to be wanted, and none for it to be allowed
             any_lane = None if self.mask is self.taking_part else self._any(self.mask)
             if any_lane is not None:
@@ -232,7 +163,7 @@ class Emitter:
                 rest = self.narrow.literal(statement.buffer.dtype, 0)
             else:
                 rest = self.items[other.number]
-            if statement.result.number not in self.uniform:
+            if statement.result.number not in self.known.uniform:
                 rest = self.wide.widened(rest)
                 mask = _in_lanes(self.builder, mask, self.nest.lanes)
         self.items[statement.result.number] = self.addresses.load(start, statement.buffer.dtype, offset, mask, rest)
@@ -348,10 +279,10 @@ class Emitter:
 
     def _parts(self, value: Value, item: Item) -> list[Any]:
         """What of an item passes from block to block: its real, where its NaN are canonical, or its word."""
-        return [self.wide.real(item)] if value.number in self.canonical else self.wide.limbs(item)
+        return [self.wide.real(item)] if value.number in self.known.canonical else self.wide.limbs(item)
 
     def _from_parts(self, value: Value, parts: list[Any]) -> Item:
-        if value.number in self.canonical:
+        if value.number in self.known.canonical:
             return self.wide.number(value.dtype, parts[0])
         return self.wide.words(value.dtype, parts)
 
@@ -542,50 +473,6 @@ def _joined(builder: ir.IRBuilder, one: Any, from_one: Any, other: Any, from_oth
     phi.add_incoming(one, from_one)
     phi.add_incoming(other, from_other)
     return phi
-
-
-def _is_nan(value: Value, word: Any) -> bool:
-    return bool(value.dtype.float_format.is_nan(word))
-
-
-def _moves(statement: Apply) -> bool:
-    converts = statement.op == "convert" and statement.operands[0].dtype != statement.result.dtype
-    return statement.op in MOVES and not converts
-
-
-def _only_calculated(parameter: Value, loop: Loop) -> bool:
-    """Whether a loop runs, and only arithmetic reads what it carries in a parameter: all NaN are the same to it."""
-    if not loop.variable.extent or loop.span is not None or parameter in loop.body.results:
-        return False
-    for statement in loop.body.walk():
-        match statement:
-            case Apply(_, _, operands):
-                if parameter in operands and _moves(statement):
-                    return False
-            case Store(_, _, value):
-                if value == parameter:
-                    return False
-            case Load(otherwise=other):
-                if other == parameter:
-                    return False
-            case Branch(_, _, then, otherwise):
-                if parameter in (*then.results, *otherwise.results):
-                    return False
-            case Loop(_, _, start, parameters, body):
-                if parameter in body.results:
-                    return False
-                inner = [p for p, s in zip(parameters, start, strict=True) if s == parameter]
-                if not all(_only_calculated(p, statement) for p in inner):
-                    return False
-    return True
-
-
-def _assigned(statement: Statement) -> tuple[Value, ...]:
-    if isinstance(statement, Branch):
-        return statement.results
-    if isinstance(statement, Loop):
-        return (*statement.results, *statement.parameters)
-    return () if isinstance(statement, Each | Store) else (statement.result,)
 
 
 def _single(emitter: Emitter, offset: Offset) -> Any:

@@ -36,7 +36,7 @@ def abreast_steps(emitter: Emitter, loop: Loop, free: list[Statement], bound: li
     lanes = lanes_along(kernel, variable)
     inner = type(emitter)(b, Nest(replace(kernel, body=Block(())), (), variable, lanes), emitter.starts)
     inner.share(emitter)
-    inner._classify(kernel.body)
+    inner.known.classify(kernel.body)
     literals = [s for s in loop.body.statements if isinstance(s, Literal)]
     made = [value for s in free for value in results_of(s)]
     whole = variable.extent // lanes
@@ -62,7 +62,7 @@ def _extracted(emitter: Emitter, value: Value, inner: Emitter, lane: int) -> Ite
     if item.lanes == 1:
         return item
     b, number = emitter.builder, ir.Constant(I32, lane)
-    if value.number in emitter.canonical:
+    if value.number in emitter.known.canonical:
         return emitter.narrow.number(value.dtype, b.extract_element(inner.wide.real(item), number))
     return emitter.narrow.words(value.dtype, [b.extract_element(word, number) for word in inner.wide.limbs(item)])
 

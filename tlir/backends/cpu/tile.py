@@ -432,7 +432,7 @@ class Tiles:
                     place = b.bitcast(place, vector(self.element, lanes).as_pointer())
                 here = counters | at.counted_out(self.c.columns, j)
                 emitter = at.emitter(self.c.kernel, self.c.epilogue, here, lane, lanes)
-                emitter.canonical.add(self.c.total.number)
+                emitter.known.canonical.add(self.c.total.number)
                 real = b.load(place, align=self.size)
                 emitter.items[self.c.total.number] = emitter.wide.number(self.c.total.dtype, real)
                 emitter.block(Block(self.c.epilogue))

@@ -312,7 +312,7 @@ class Tiles:
         counters |= counted(b, self.c.columns, Text(I64, "at_column"))
         emitter.within(batch | counters)
         if carrier(self.dtype) is not None:
-            emitter.canonical.add(self.c.total.number)
+            emitter.known.canonical.add(self.c.total.number)
         emitter.items[self.c.total.number] = emitter.value(self.dtype, [b.define(self.kind, "memory[e]")])
         emitter.block(emitter.nest.kernel.body)
 
