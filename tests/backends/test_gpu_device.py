@@ -20,7 +20,7 @@ from tlir.backends.cuda import device, kept, nvrtc
 from tlir.backends.reference import evaluate
 from tlir.errors import UnsupportedError
 from tlir.floatlib.elementary.wide import loop as wide
-from tlir.ir.graph import Body, Graph
+from tlir.ir.graph import Body, Graph, Node, Ref
 from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
@@ -66,6 +66,84 @@ def test_random_graphs(seed: int) -> None:
         results = device.evaluate(body, inputs)
     for expected, result in zip(evaluate(body, inputs), results, strict=True):
         assert expected.same_words(result)
+
+
+FLOAT32, INT32, BOOL = NAMED["float32"], NAMED["int32"], NAMED["bool"]
+STATE = TensorType((5, 5), FLOAT32)
+COUNT = TensorType((), INT32)
+
+
+def several(
+    builder: Builder, op: str, inputs: list[Ref], types: tuple[TensorType, ...], *regions: Body, **attrs: object
+) -> list[Ref]:
+    number = len(builder.nodes)
+    builder.nodes.append(Node(number, op, tuple(inputs), attrs, types, regions=regions))
+    return [Ref(number, k) for k in range(len(types))]
+
+
+def multiplied(builder: Builder, x: Ref, y: Ref) -> Ref:
+    axes = {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (0,)}
+    batch = {"lhs_batching_dimensions": (), "rhs_batching_dimensions": ()}
+    return builder.add("dot_general", (x, y), STATE, **axes, **batch)
+
+
+def looped() -> Body:
+    """A while that data ends, whose body multiplies matrices and takes a branch."""
+    inner = Builder(np.random.default_rng(0))
+    number, state, factor = inner.input(COUNT), inner.input(STATE), inner.input(STATE)
+    one = inner.add("constant", (), COUNT, value=Tensor(COUNT, np.array(1, np.uint32)))
+    branches = []
+    for op in ("tanh", "negate", "sine"):
+        branch = Builder(np.random.default_rng(0))
+        x, y = branch.input(STATE), branch.input(STATE)
+        branches.append(branch.body([branch.add(op, (multiplied(branch, x, y),), STATE)]))
+    (following,) = several(inner, "case", [number, state, factor], (STATE,), *branches)
+    body = inner.body([inner.add("add", (number, one), COUNT), following, factor])
+    ended = Builder(np.random.default_rng(0))
+    number, limit = ended.input(COUNT), ended.add("constant", (), COUNT, value=Tensor(COUNT, np.array(4, np.uint32)))
+    ended.input(STATE)
+    ended.input(STATE)
+    condition = ended.body([ended.add("compare", (number, limit), TensorType((), BOOL), comparison_direction="LT")])
+    outer = Builder(np.random.default_rng(0))
+    given = [outer.input(COUNT), outer.input(STATE), outer.input(STATE)]
+    types = (COUNT, STATE, STATE)
+    return outer.body(several(outer, "while", given, types, condition, body))
+
+
+def scanned(reverse: bool) -> Body:
+    """A recurrence of matrices that stacks what every step has, and reads single numbers."""
+    inner = Builder(np.random.default_rng(0))
+    factor, state, x, weight = (inner.input(type) for type in (STATE, STATE, STATE, TensorType((), FLOAT32)))
+    scaled = inner.add("multiply", (x, inner.add("broadcast_in_dim", (weight,), STATE, broadcast_dimensions=())), STATE)
+    state = inner.add("tanh", (inner.add("add", (multiplied(inner, state, factor), scaled), STATE),), STATE)
+    row = inner.add("reduce", (state,), TensorType((5,), FLOAT32), reducer="add", dimensions=(0,))
+    body = inner.body([state, row])
+    outer = Builder(np.random.default_rng(0))
+    stacked = (TensorType((6, 5, 5), FLOAT32), TensorType((6,), FLOAT32))
+    given = [outer.input(type) for type in (STATE, STATE, *stacked)]
+    attrs = {"num_consts": 1, "num_carry": 1, "length": 6, "reverse": reverse}
+    return outer.body(several(outer, "scan", given, (STATE, TensorType((6, 5), FLOAT32)), body, **attrs))
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("body", [looped(), scanned(False), scanned(True)], ids=["while", "scan", "reverse"])
+def test_regions_run_on_arrays_that_stay(body: Body, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvrtc, "code", without_machine_code)
+    monkeypatch.setattr(device, "REGION_COMPILED_FROM", 0)
+    inputs = [random_tensor(np.random.default_rng(k), type) for k, type in enumerate(body.input_types)]
+    inputs = [Tensor(t.type, np.array(0, np.uint32)) if t.type == COUNT else t for t in inputs]
+    executable = device.GpuExecutable(body)
+    fetched: list[TensorType] = []
+    real = executable._fetched
+    monkeypatch.setattr(
+        device.GpuExecutable, "_fetched", lambda self, type, *rest: (fetched.append(type), real(type, *rest))[1]
+    )
+    for _ in range(2):
+        for expected, result in zip(evaluate(body, inputs), executable.run(inputs), strict=True):
+            assert expected.same_words(result)
+    # nothing but the results comes back, and kernels ran in every step
+    assert fetched == [*body.output_types] * 2
+    assert executable.statistics.kernels >= 4
 
 
 @pytest.mark.usefixtures("gpu")

@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from tlir.backends.cpu.device import Executable, Statistics, require_plain, written
+from tlir.backends.automatic import operations
+from tlir.backends.cpu.device import REGION_COMPILED_FROM, Executable, Statistics, require_plain, written
 from tlir.backends.cuda import nvrtc
 from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.kept import machine_code
+from tlir.backends.cuda.regions import run_regions
 from tlir.backends.cuda.settling import all_of, marked, settle
 from tlir.backends.cuda.source import Code, code, module
 from tlir.backends.interpreter import run_launch
@@ -29,10 +31,10 @@ from tlir.backends.reference import evaluate_node
 from tlir.backends.reference.layout import tail
 from tlir.errors import UnsupportedError
 from tlir.floatlib.soft import objects
-from tlir.ir.graph import Body, Ref
+from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.remember import remembered
 from tlir.ir.tensor import Tensor, words_shape
-from tlir.ir.types import DType
+from tlir.ir.types import DType, TensorType
 from tlir.kernel.interpret import Elements, Integers
 from tlir.kernel.ir import Fallback, Kernel, Launch
 
@@ -137,6 +139,8 @@ class GpuExecutable(Executable):
         )
         self.statistics = self._once
         self._constants: dict[Ref, Any] | None = None
+        self._regions: dict[int, Body] = {}
+        """Those that have run here, by their identity."""
         self._most = self._device.attributes["MultiProcessorCount"] * BLOCKS_PER_PROCESSOR
         self._nothing = self.cupy.zeros(1, np.uint32)
 
@@ -168,29 +172,56 @@ class GpuExecutable(Executable):
             first_transfer_seconds=once.first_transfer_seconds,
         )
         first = self._constants is None
+        arrays = self._on_arrays([self._sent(tensor, statistics) for tensor in inputs], statistics)
+        results = [
+            self._fetched(type, array, statistics) for type, array in zip(self.body.output_types, arrays, strict=True)
+        ]
+        if first:
+            statistics.first_transfer_seconds = once.first_transfer_seconds = statistics.transfer_seconds
+        self.statistics = statistics
+        return results
+
+    def _on_arrays(self, inputs: Sequence[Any], statistics: GpuStatistics) -> list[Any]:
+        """The outputs' arrays on the GPU for those of the inputs."""
         if self._constants is None:
             self._constants = {ref: self._sent(tensor, statistics) for ref, tensor in self.program.constants.items()}
-        values: dict[Ref, Any] = {
-            ref: self._sent(tensor, statistics) for ref, tensor in zip(self.program.inputs, inputs, strict=True)
-        }
-        values.update(self._constants)
+        values: dict[Ref, Any] = {**dict(zip(self.program.inputs, inputs, strict=True)), **self._constants}
         for number, step in enumerate(self.program.steps):
             if isinstance(step, Launch):
                 self._on_gpu(number, step, values, statistics)
             elif isinstance(step, Fallback):
                 node = self.body.nodes[step.node]
-                results = evaluate_node(node, tuple(self._fetched(ref, values, statistics) for ref in node.inputs))
-                values |= {Ref(node.id, k): self._sent(tensor, statistics) for k, tensor in enumerate(results)}
+                results = self._without_kernel(node, [values[ref] for ref in node.inputs], statistics)
+                values |= {Ref(node.id, k): array for k, array in enumerate(results)}
                 statistics.reference.append((step.node, step.reason))
             else:
                 values[step.value] = values[step.of].reshape(words_shape(self.program.types[step.value]))
             for ref in self._last[number]:
                 values.pop(ref, None)
-        results = tuple(self._fetched(ref, values, statistics) for ref in self.program.outputs)
-        if first:
-            statistics.first_transfer_seconds = once.first_transfer_seconds = statistics.transfer_seconds
-        self.statistics = statistics
-        return list(results)
+        return [values[ref] for ref in self.program.outputs]
+
+    def _without_kernel(self, node: Node, operands: Sequence[Any], statistics: GpuStatistics) -> Sequence[Any]:
+        """The results of a node that has no kernel: by the reference, but what is much work inside its regions here."""
+        if node.regions and sum(map(operations, node.regions)) >= REGION_COMPILED_FROM:
+            types = self.body.operand_types(node)
+
+            def run(region: Body, arrays: Sequence[Any]) -> list[Any]:
+                return self._inside(region, statistics)._on_arrays(arrays, statistics)
+
+            return run_regions(node, types[0].dtype, operands, run, self.cupy.empty)
+        types = self.body.operand_types(node)
+        given = tuple(self._fetched(type, array, statistics) for type, array in zip(types, operands, strict=True))
+        return [self._sent(tensor, statistics) for tensor in evaluate_node(node, given)]
+
+    def _inside(self, region: Body, statistics: GpuStatistics) -> GpuExecutable:
+        """The executable of a region, whose compilation counts as this one's."""
+        found = executable(region)
+        if id(region) not in self._regions:
+            self._regions[id(region)] = region
+            for name in ("lower_seconds", "compile_seconds", "cache_hits", "compiled"):
+                for own in (self._once, statistics):
+                    setattr(own, name, getattr(own, name) + getattr(found._once, name))
+        return found
 
     def _on_gpu(self, number: int, launch: Launch, values: dict[Ref, Any], statistics: GpuStatistics) -> None:
         call = self._calls.get(number) or self.call(number, launch)
@@ -204,8 +235,11 @@ class GpuExecutable(Executable):
             statistics.fused += len(launch.kernel.nodes)
             statistics.bytes_moved += call.bytes
             return
-        known = {ref: self._fetched(ref, values, statistics) for ref in launch.arguments if ref not in outputs}
-        for ref, tensor in run_launch(launch, self.program.types, known).items():
+        types = self.program.types
+        known = {
+            ref: self._fetched(types[ref], values[ref], statistics) for ref in launch.arguments if ref not in outputs
+        }
+        for ref, tensor in run_launch(launch, types, known).items():
             values[ref] = self._sent(tensor, statistics)
         statistics.reference += [(node, call) for node in launch.kernel.nodes]
 
@@ -248,13 +282,13 @@ class GpuExecutable(Executable):
         statistics.transfer_seconds += time.perf_counter() - start
         return array
 
-    def _fetched(self, ref: Ref, values: dict[Ref, Any], statistics: Statistics) -> Tensor:
+    def _fetched(self, type: TensorType, array: Any, statistics: Statistics) -> Tensor:
         # kernels that still run are no part of the transfer
         self._device.synchronize()
         start = time.perf_counter()
-        words = np.asarray(values[ref].get())
+        words = np.asarray(array.get())
         statistics.transfer_seconds += time.perf_counter() - start
-        return Tensor(self.program.types[ref], words)
+        return Tensor(type, words)
 
 
 @remembered(16)
