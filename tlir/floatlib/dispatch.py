@@ -179,8 +179,8 @@ def _processed(operation: str, fmt: Format, operands: tuple[Words, ...]) -> Word
 def specified(
     key: Any, function: Any, fmt: Format, operands: Sequence[Words], flags: bool, kernel: Kernel | None = None
 ) -> Any:
-    """``function(fmt, *words)`` of operands and results of one format that NumPy does not compute: by table, by a kernel
-    once that is compiled, or by elements."""
+    """``function(fmt, *words)`` of operands and results of one format that NumPy does not compute: by table, by a
+    kernel once that is compiled, or by elements."""
     typed = [(fmt, operand) for operand in operands]
     size = int(np.prod(words.shape_of(*typed[0]), dtype=np.int64))
     function = partial(function, fmt)
