@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,15 @@ def test_what_is_raised_in_another_thread_is_passed_on_once() -> None:
     run(lambda *_: None, [[(0, 0, 0, 0)] * 8], 2)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell starts what runs in its background with interrupts ignored, and the tests may run there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_ends_the_launch_and_the_next_one_has_a_new_pool() -> None:
     def slow(number: int, *_: int) -> None:
         begun.append(number)

@@ -100,7 +100,7 @@ def test_ordinary_numbers_do_not_need_the_specification(dtype: str, monkeypatch:
     body = quotients(NAMED[dtype], SIZE)
     executable = Executable(body)
     same(executable, ordinary(dtype, SIZE))
-    monkeypatch.setattr(settle, "_quotient", refused)
+    monkeypatch.setattr(settle, "_complex", refused)
     executable.run(ordinary(dtype, SIZE))
     with pytest.raises(AssertionError, match="not decided"):
         executable.run([pairs(dtype, *[np.inf] * SIZE), pairs(dtype, *[1] * SIZE)])
