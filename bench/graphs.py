@@ -350,6 +350,9 @@ def run(key: str) -> list[str]:
 def main() -> None:
     names = [name for name in OPTIONS.names if not name.endswith(".md")]
     output = next((name for name in OPTIONS.names if name.endswith(".md")), None)
+    for name in names:
+        if name not in WORKLOADS:
+            sys.exit(f"there is no workload {name}; there are {', '.join(WORKLOADS)}")
     head = [
         f"## {OPTIONS.threads} thread{'s' if OPTIONS.threads > 1 else ''}",
         "",
