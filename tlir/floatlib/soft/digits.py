@@ -185,13 +185,18 @@ def _digits(b: ir.IRBuilder, steps: Any, rest: Any, divisor: Any, n: Any) -> Ite
     with counting(b, steps) as step:
         digit = _truncated(b, b.lshr(numbers.load(rest, top), _word(1)), inverse, QUOTIENT_SCALE)
         yield step, digit
-        with carrying(b, n, [_word(0)] * 3) as (j, (below, carry, borrow), hand):
-            limb = numbers.load(rest, j)
-            taken = numbers.times_plus(digit, numbers.load(divisor, j), carry)
-            moved = numbers.funnel(limb, below, QUOTIENT_DIGIT)
-            left, next_borrow = numbers.minus(moved, numbers.low(taken), borrow)
-            numbers.store(left, rest, j)
-            hand(limb, numbers.high(taken), next_borrow)
+        _next_rest(numbers, rest, divisor, n, _word(0), digit, QUOTIENT_DIGIT)
+
+
+def _next_rest(numbers: _Numbers, rest: Any, by: Any, n: Any, below: Any, digit: Any, bits: int) -> None:
+    """rest 2**bits - digit * by, on n limbs; ``below`` is the limb below those of the rest."""
+    with carrying(numbers.builder, n, [below, _word(0), _word(0)]) as (j, (under, carry, borrow), hand):
+        limb = numbers.load(rest, j)
+        taken = numbers.times_plus(digit, numbers.load(by, j), carry)
+        moved = numbers.funnel(limb, under, bits)
+        left, next_borrow = numbers.minus(moved, numbers.low(taken), borrow)
+        numbers.store(left, rest, j)
+        hand(limb, numbers.high(taken), next_borrow)
 
 
 def assembled(module: ir.Module) -> Any:
@@ -250,14 +255,7 @@ def root(module: ir.Module) -> Any:
                 word = numbers.load(rest, j)
                 numbers.store(numbers.funnel(word, below, ROOT_DIGIT), rest, j)
                 carry_on(word)
-            upper_rest = numbers.at(rest, high)
-            with carrying(b, n, [below, _word(0), _word(0)]) as (j, (under, carry, borrow), carry_on):
-                word = numbers.load(upper_rest, j)
-                taken = numbers.times_plus(digit, numbers.load(doubled, j), carry)
-                moved = numbers.funnel(word, under, ROOT_DIGIT)
-                left, next_borrow = numbers.minus(moved, numbers.low(taken), borrow)
-                numbers.store(left, upper_rest, j)
-                carry_on(word, numbers.high(taken), next_borrow)
+            _next_rest(numbers, numbers.at(rest, high), doubled, n, below, digit, ROOT_DIGIT)
             # 2 (A + d 2**e): the other d 2**e is added, which may carry
             with carrying(b, b.sub(n, limb), [spread]) as (j, (waiting,), carry_on):
                 index = b.add(limb, j)
