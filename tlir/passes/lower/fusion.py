@@ -282,15 +282,7 @@ class Fusion:
             raise Refused(loop)
         kernels = []
         for number, results in enumerate(result_groups(loop)):
-            while True:
-                try:
-                    emitter = emit_loop(self._loop_frame, loop, results)
-                    self._review_whole(emitter)
-                    break
-                except Split as split:
-                    self._split(split)
-            emitter.nodes.add(node.id)
-            kernels.append(emitter.kernel(f"k{node.id}_{node.op}" + (f"_{number}" if number else "")))
+            kernels.append(self._one_of(node, number, partial(emit_loop, self._loop_frame, loop, results)))
         return kernels
 
     def series(self, node: Node) -> tuple[list[tuple[Kernel, tuple[Ref, ...]]], Series]:
@@ -298,18 +290,27 @@ class Fusion:
         series = Series(self.body, node)
         self.plans[node.op](series)
         kernels = []
+
+        def written(write: Callable[[Emitter, Frame], None]) -> Emitter:
+            emitter, frame = self._loop_frame()
+            write(emitter, frame)
+            return emitter
+
         for number, write in enumerate(series.writers):
-            while True:
-                try:
-                    emitter, frame = self._loop_frame()
-                    write(emitter, frame)
-                    self._review_whole(emitter)
-                    break
-                except Split as split:
-                    self._split(split)
-            emitter.nodes.add(node.id)
-            kernels.append(emitter.kernel(f"k{node.id}_{node.op}" + (f"_{number}" if number else "")))
+            kernels.append(self._one_of(node, number, partial(written, write)))
         return kernels, series
+
+    def _one_of(self, node: Node, number: int, emit: Callable[[], Emitter]) -> tuple[Kernel, tuple[Ref, ...]]:
+        """One of the kernels of a node, emitted again until nothing in it has to be an array of its own."""
+        while True:
+            try:
+                emitter = emit()
+                self._review_whole(emitter)
+                break
+            except Split as split:
+                self._split(split)
+        emitter.nodes.add(node.id)
+        return emitter.kernel(f"k{node.id}_{node.op}" + (f"_{number}" if number else ""))
 
     def _loop_frame(self) -> tuple[Emitter, Frame]:
         emitter = Emitter(self.computes)
