@@ -22,10 +22,10 @@ import numpy as np
 
 from tlir.floatlib.elementary import elementary, evaluate
 from tlir.floatlib.elementary.double.functions import BINARY, FAR, NAMES
-from tlir.floatlib.elementary.double.loop import UNDECIDED, evaluate_double, loop, share_undecided
+from tlir.floatlib.elementary.double.loop import evaluate_double, loop, share_undecided
 from tlir.floatlib.format import FORMATS
 from tlir.floatlib.soft import llvm
-from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.catalog import UNDECIDED, Kernel
 
 FLOAT64 = FORMATS["float64"]
 SIZE, IN_CACHE = 1 << 20, 1 << 15

@@ -23,9 +23,9 @@ from elementary_double import moderate
 from tlir.floatlib.elementary import elementary
 from tlir.floatlib.elementary.wide.functions import FUNCTIONS, NAMES
 from tlir.floatlib.elementary.wide.loop import loop
-from tlir.floatlib.elementary.wide.rounding import UNDECIDED
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.soft import llvm
+from tlir.floatlib.soft.catalog import UNDECIDED
 from tlir.floatlib.words import from_ints
 
 SIZE, FEW, RUNS = 1 << 14, 300, 7

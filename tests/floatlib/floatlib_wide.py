@@ -13,11 +13,11 @@ from tlir.floatlib.arb import Dyadic
 from tlir.floatlib.elementary.wide.fixed import DIGIT
 from tlir.floatlib.elementary.wide.functions import FUNCTIONS
 from tlir.floatlib.elementary.wide.loop import loop
-from tlir.floatlib.elementary.wide.rounding import MAY_BE_EXACT, UNDECIDED
 from tlir.floatlib.elementary.wide.work import Operand, Value, Work, working_digits
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import Rounding
 from tlir.floatlib.soft import numpy_loop
+from tlir.floatlib.soft.catalog import MAY_BE_EXACT, UNDECIDED
 from tlir.floatlib.soft.machine import NumpyMachine
 from tlir.floatlib.soft.uint import Uint
 from tlir.floatlib.words import from_ints, limbs, to_ints

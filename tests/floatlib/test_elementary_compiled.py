@@ -16,10 +16,11 @@ from tlir.floatlib.elementary import ElementaryError, elementary, evaluate
 from tlir.floatlib.elementary.narrow import loop as elementary_loop
 from tlir.floatlib.elementary.narrow.arrays import NAMES, evaluate_fast
 from tlir.floatlib.elementary.narrow.kernels import BINARY, KERNELS, UNARY
-from tlir.floatlib.elementary.narrow.loop import UNDECIDED, loop, make_loop
+from tlir.floatlib.elementary.narrow.loop import loop, make_loop
 from tlir.floatlib.elementary.narrow.outcome import Kernel, Outcome
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.soft import numpy_loop
+from tlir.floatlib.soft.catalog import UNDECIDED
 from tlir.floatlib.words import word_dtype
 
 try:

@@ -19,11 +19,12 @@ from tlir.floatlib.elementary.narrow.arrays import NAMES, applies, share_undecid
 from tlir.floatlib.elementary.narrow.cells import Cells
 from tlir.floatlib.elementary.narrow.fit import Fit, parts
 from tlir.floatlib.elementary.narrow.kernels import BINARY, KERNELS, UNARY, WIDE_ERROR
-from tlir.floatlib.elementary.narrow.loop import UNDECIDED, make_loop
+from tlir.floatlib.elementary.narrow.loop import make_loop
 from tlir.floatlib.elementary.narrow.outcome import Outcome
 from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.soft import numpy_loop
+from tlir.floatlib.soft.catalog import UNDECIDED
 from tlir.floatlib.soft.machine import NumpyMachine
 
 FLOAT32 = FORMATS["float32"]

@@ -13,10 +13,11 @@ import scipy.special
 from tlir.floatlib.elementary import elementary
 from tlir.floatlib.elementary.narrow.arrays import share_undecided
 from tlir.floatlib.elementary.narrow.kernels import KERNELS
-from tlir.floatlib.elementary.narrow.loop import UNDECIDED, loop
+from tlir.floatlib.elementary.narrow.loop import loop
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft import numpy_loop
+from tlir.floatlib.soft.catalog import UNDECIDED
 from tlir.floatlib.words import word_dtype
 
 try:

@@ -10,10 +10,10 @@ import pytest
 from tlir.floatlib.elementary.scalar import elementary
 from tlir.floatlib.elementary.wide.functions import FUNCTIONS
 from tlir.floatlib.elementary.wide.loop import applies, loop
-from tlir.floatlib.elementary.wide.rounding import MAY_BE_EXACT, UNDECIDED
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft import numpy_loop
+from tlir.floatlib.soft.catalog import MAY_BE_EXACT, UNDECIDED
 from tlir.floatlib.words import from_ints, to_ints
 
 FORMATS = {

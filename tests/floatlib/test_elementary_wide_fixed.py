@@ -14,12 +14,13 @@ from flint import arb
 
 from tlir.floatlib.elementary.wide import quotient
 from tlir.floatlib.elementary.wide.fixed import DIGIT, MASK, Fixed, choose, combination, of_bits, unit
-from tlir.floatlib.elementary.wide.rounding import MAY_BE_EXACT, UNDECIDED, rounded
+from tlir.floatlib.elementary.wide.rounding import rounded
 from tlir.floatlib.elementary.wide.series import count_terms, polynomial
 from tlir.floatlib.elementary.wide.tables import ROUNDING, Table, constant
 from tlir.floatlib.elementary.wide.work import Value
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import Flags, round_exact
+from tlir.floatlib.soft.catalog import MAY_BE_EXACT, UNDECIDED
 from tlir.floatlib.soft.machine import NumpyMachine
 from tlir.floatlib.words import to_ints
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.values import Item, Lanes, word_type
 from tlir.floatlib.soft import big
 from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.lanes import I32, I64
 from tlir.floatlib.soft.numpy_loop import count_limbs
 from tlir.ir.types import DType
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I32, I64
-from tlir.backends.cpu.settle import SYMBOL, UNDECIDED, symbol
+from tlir.backends.cpu.settle import SYMBOL, symbol
 from tlir.backends.cpu.values import FLOAT64, Item, Lanes, word_type
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.elementary.narrow import arrays as elementary_fast
@@ -21,7 +20,8 @@ from tlir.floatlib.elementary.wide import loop as wide_loop
 from tlir.floatlib.elementary.wide import remainder as wide_remainder
 from tlir.floatlib.format import Format, text_of
 from tlir.floatlib.soft.blocks import LANES
-from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.catalog import UNDECIDED, Kernel
+from tlir.floatlib.soft.lanes import I32, I64, joined
 from tlir.ir.types import DType
 from tlir.kernel import ir as ir_kernel
 
@@ -135,13 +135,8 @@ def settled(lanes: Lanes, op: str, dtype: DType, items: Sequence[Item], words: l
         settled = _settle(lanes, op, dtype, operands, b.zext(mask, I64) if lanes.lanes < 64 else mask)
         corrected = [b.select(left, new, old) for new, old in zip(settled, words, strict=True)]
         inside = b.block
-    results = []
-    for old, new in zip(words, corrected, strict=True):
-        result = b.phi(old.type)
-        result.add_incoming(old, before)
-        result.add_incoming(new, inside)
-        results.append(result)
-    return lanes.words(dtype, results)
+    pairs = zip(words, corrected, strict=True)
+    return lanes.words(dtype, [joined(b, old, before, new, inside) for old, new in pairs])
 
 
 def _settle(lanes: Lanes, op: str, dtype: DType, operands: list[list[Any]], mask: Any) -> list[Any]:

@@ -13,12 +13,12 @@ from tlir.backends.cpu.compiled import Plan
 from tlir.backends.cpu.elementary import called
 from tlir.backends.cpu.entry import Entry, external, module_text
 from tlir.backends.cpu.factor import counted_out
-from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.nest import Emitter, unsupported
 from tlir.backends.cpu.space import Nest, arrange, crosses_memory
 from tlir.backends.cpu.stages import Stages, by_rows, staged
 from tlir.backends.cpu.tile import suits, tiles_module
 from tlir.backends.cpu.values import word_type
+from tlir.floatlib.soft.lanes import I64
 from tlir.ir.graph import Graph
 from tlir.ir.ops import OPERATIONS
 from tlir.kernel import index as ix

@@ -7,9 +7,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.values import word_type
 from tlir.floatlib.soft import objects
+from tlir.floatlib.soft.lanes import I32, I64
 from tlir.kernel.ir import Buffer, Kernel
 
 BYTES = ir.IntType(8).as_pointer()

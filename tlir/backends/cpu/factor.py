@@ -17,10 +17,10 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu import strips
-from tlir.backends.cpu.lanes import I64, element_bytes, vector
 from tlir.backends.cpu.nest import Emitter
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import FLOAT32, FLOAT64
+from tlir.floatlib.soft.lanes import I64, element_bytes, vector
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Block, Buffer, Kernel, Load, Statement, Value
 from tlir.kernel.joining import join_variables

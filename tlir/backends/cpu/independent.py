@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I64, broadcast
 from tlir.backends.cpu.space import Nest, independent_lanes
+from tlir.floatlib.soft.lanes import I64, broadcast
 from tlir.kernel.ir import Block, Each, Kernel
 
 if TYPE_CHECKING:

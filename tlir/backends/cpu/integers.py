@@ -11,8 +11,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I1
 from tlir.backends.cpu.values import Item, Lanes, word_type
+from tlir.floatlib.soft.lanes import I1
 from tlir.ir.types import DType
 
 Emit = Callable[..., Item]

@@ -12,20 +12,21 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import (
+from tlir.backends.cpu.values import Item, Lanes, word_type
+from tlir.floatlib.soft.lanes import (
     I1,
     I32,
     I64,
     broadcast,
     element_bytes,
     gather,
+    joined,
     masked_load,
     masked_store,
     places,
     scatter,
     splat,
 )
-from tlir.backends.cpu.values import Item, Lanes, word_type
 from tlir.ir.types import DType
 from tlir.kernel.index import FromValue, Index, Quotient, Remainder, Variable
 
@@ -140,19 +141,13 @@ class Addresses:
         if mask is None:
             return self._item(dtype, read(), one)
         assert rest is not None
-        before = b.block
         other = [b.zext(rest.limbs[0], ir.IntType(8))] if dtype.is_bool else one.limbs(rest)  # type: ignore[index]
         before = b.block
         with b.if_then(mask):
-            inside, words = b.block, read()
+            words = read()
             inside = b.block
-        merged = []
-        for word, otherwise in zip(words, other, strict=True):
-            phi = b.phi(word.type)
-            phi.add_incoming(word, inside)
-            phi.add_incoming(otherwise, before)
-            merged.append(phi)
-        return self._item(dtype, merged, one)
+        pairs = zip(words, other, strict=True)
+        return self._item(dtype, [joined(b, word, inside, otherwise, before) for word, otherwise in pairs], one)
 
     def _element(self, start: Any, scalar: Any, limbs: int, limb: int) -> Any:
         b = self.builder

@@ -8,7 +8,7 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu.entry import BYTES
-from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1, I32, I64, broadcast, intrinsic, splat, vector
+from tlir.floatlib.soft.lanes import DOUBLE, FLOAT, I1, I32, I64, broadcast, intrinsic, splat, vector
 
 UNROLLED = 4
 """Terms in a turn of the loop, whose counting would take time from the arithmetic."""

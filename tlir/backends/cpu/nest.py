@@ -19,10 +19,10 @@ from llvmlite import ir
 
 from tlir.backends.cpu import independent, ordered, scalars, strips
 from tlir.backends.cpu.known import Known
-from tlir.backends.cpu.lanes import BYTE, I1, I64, broadcast, prefetch, splat
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.space import Nest, independent_lanes
 from tlir.backends.cpu.values import Item, Lanes, word_type
+from tlir.floatlib.soft.lanes import BYTE, I1, I64, broadcast, joined, prefetch, splat
 from tlir.kernel.cutting import abreast
 from tlir.kernel.index import Index, Variable
 from tlir.kernel.ir import (
@@ -250,7 +250,7 @@ class Emitter:
         b.position_at_end(after)
         nothing = [[ir.Constant(word.type, ir.Undefined) for word in words] for words in left]
         pairs = zip(left, nothing, strict=True)
-        return [[_joined(b, x, inside, y, before) for x, y in zip(*pair, strict=True)] for pair in pairs]
+        return [[joined(b, x, inside, y, before) for x, y in zip(*pair, strict=True)] for pair in pairs]
 
     def _real_branch(self, statement: Branch, condition: Any) -> None:
         b = self.builder
@@ -366,11 +366,15 @@ class Emitter:
         """The steps of a span, which may be none; the parts of what is carried in the end."""
         first, end = (self.addresses.offset(index).scalar for index in (span.first, span.end))
         with self._counting(variable, first, end, starts) as (carried, loop), self.narrow.scope(), self.wide.scope():
-            for parts, parameter in zip(carried, parameters, strict=True):
-                self.items[parameter.number] = self._from_parts(parameter, parts)
-            self.block(body)
-            loop.ends = [self._parts(p, self.item(v)) for p, v in zip(parameters, body.results, strict=True)]
+            loop.ends = self._step(body, parameters, carried)
         return loop.ends
+
+    def _step(self, body: Block, parameters: tuple[Value, ...], carried: list[list[Any]]) -> list[list[Any]]:
+        """One step of a loop: the parts of what it leaves, for those of what it is given."""
+        for parts, parameter in zip(carried, parameters, strict=True):
+            self.items[parameter.number] = self._from_parts(parameter, parts)
+        self.block(body)
+        return [self._parts(p, self.item(v)) for p, v in zip(parameters, body.results, strict=True)]
 
     @contextmanager
     def _counting(
@@ -396,7 +400,7 @@ class Emitter:
         b.cbranch(b.icmp_signed("<", following, end), head, after)
         b.position_at_end(after)
         pairs = zip(starts, loop.ends, strict=True)
-        loop.ends = [[_joined(b, y, last, x, before) for x, y in zip(*pair, strict=True)] for pair in pairs]
+        loop.ends = [[joined(b, y, last, x, before) for x, y in zip(*pair, strict=True)] for pair in pairs]
 
     def _repeat(
         self,
@@ -409,10 +413,7 @@ class Emitter:
     ) -> list[list[Any]]:
         """``count`` steps of ``body`` from ``first`` on."""
         with self._steps(variable, first, count, starts) as (carried, loop):
-            for parts, parameter in zip(carried, parameters, strict=True):
-                self.items[parameter.number] = self._from_parts(parameter, parts)
-            self.block(body)
-            loop.ends = [self._parts(p, self.item(v)) for p, v in zip(parameters, body.results, strict=True)]
+            loop.ends = self._step(body, parameters, carried)
         return loop.ends
 
     @contextmanager
@@ -465,14 +466,6 @@ class Ends:
 
     def __init__(self, ends: list[list[Any]]) -> None:
         self.ends = ends
-
-
-def _joined(builder: ir.IRBuilder, one: Any, from_one: Any, other: Any, from_other: Any) -> Any:
-    """What a block has that two others lead to."""
-    phi = builder.phi(one.type)
-    phi.add_incoming(one, from_one)
-    phi.add_incoming(other, from_other)
-    return phi
 
 
 def _single(emitter: Emitter, offset: Offset) -> Any:

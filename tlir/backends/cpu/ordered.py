@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.space import Nest, lanes_along
 from tlir.backends.cpu.values import Item, word_type
+from tlir.floatlib.soft.lanes import I32, I64
 from tlir.kernel import index as ix
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Block, Kernel, Literal, Load, Loop, Statement, Value, results_of

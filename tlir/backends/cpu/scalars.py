@@ -15,13 +15,13 @@ from llvmlite import ir
 
 from tlir.backends.cpu import big, elementary, integers, pairs
 from tlir.backends.cpu.integers import Emit
-from tlir.backends.cpu.lanes import DOUBLE, FLOAT
 from tlir.backends.cpu.values import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Item, Lanes, carrier, word_type
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import Flags, Rounding
 from tlir.floatlib.soft import bits, catalog
 from tlir.floatlib.soft.big import is_big
 from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.lanes import DOUBLE, FLOAT
 from tlir.ir.types import NAMED, DType
 from tlir.passes.lower.words import integer_word
 

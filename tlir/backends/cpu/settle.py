@@ -22,13 +22,10 @@ from numpy.typing import NDArray
 
 from tlir.floatlib.format import Format, from_text
 from tlir.floatlib.soft import blocks
-from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.catalog import UNDECIDED, Kernel
 from tlir.floatlib.words import Words, from_ints, limbs, to_ints, word_dtype
 
 SYMBOL = "tlir_elementary"
-
-UNDECIDED = 0x80
-"""The mark of a kernel's word that is not certain."""
 
 PARTS = (".real", ".imag")
 """What the name of a complex function ends in that stands for one part of its result. Its operands are the parts of the

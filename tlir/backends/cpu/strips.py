@@ -13,10 +13,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import BYTE, I64, prefetch
 from tlir.backends.cpu.memory import Addresses, shuffle_mask
 from tlir.backends.cpu.space import QUICK, Nest
 from tlir.backends.cpu.values import word_type
+from tlir.floatlib.soft.lanes import BYTE, I64, prefetch
 from tlir.kernel.index import Index, Variable
 from tlir.kernel.ir import Apply, Block, Buffer, Literal, Load, Store
 

@@ -26,10 +26,10 @@ from llvmlite import ir
 from tlir.backends.cpu.compiled import Plan
 from tlir.backends.cpu.entry import BYTES, Entry, external, module_text
 from tlir.backends.cpu.factor import Factor, Loops, integer
-from tlir.backends.cpu.lanes import I1, I64, vector
 from tlir.backends.cpu.micro import LINE, UNROLLED, Micro
 from tlir.backends.cpu.phases import Shape
 from tlir.backends.cpu.values import FLOAT32, FLOAT64
+from tlir.floatlib.soft.lanes import I1, I64, vector
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Block, Buffer
 from tlir.kernel.patterns import Contraction, Part

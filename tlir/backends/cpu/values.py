@@ -17,8 +17,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1, LaneMachine, broadcast, intrinsic, splat, vector
 from tlir.floatlib.format import FORMATS, Format
+from tlir.floatlib.soft.lanes import DOUBLE, FLOAT, I1, LaneMachine, broadcast, intrinsic, splat, vector
 from tlir.floatlib.soft.uint import Uint, limb_count
 from tlir.ir.types import DType
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.values import Item, Lanes, word_type
 from tlir.backends.cuda.builder import WIDTHS, Builder, Text, expression, type_name
 from tlir.backends.cuda.calls import Called
@@ -28,6 +27,7 @@ from tlir.floatlib.soft.division import (
     ROOT_SHRINK,
     ROOT_START,
 )
+from tlir.floatlib.soft.lanes import I64
 from tlir.floatlib.soft.machine import Real, Word
 from tlir.floatlib.soft.numpy_loop import count_limbs
 from tlir.ir.types import DType

@@ -18,7 +18,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import DOUBLE, FLOAT, I1, I32, I64
+from tlir.floatlib.soft.lanes import DOUBLE, FLOAT, I1, I32, I64
 
 HALF = ir.HalfType()
 
@@ -83,9 +83,6 @@ def expression(value: Any) -> str:
         return value.text
     assert isinstance(value, ir.Constant)
     return literal(value.type, value.constant)
-
-
-_SIGNED = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
 class Builder:

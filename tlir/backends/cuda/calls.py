@@ -8,10 +8,10 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
-from tlir.backends.cpu.lanes import I64
 from tlir.backends.cuda.builder import Builder, Text, expression
 from tlir.backends.cuda.machine import CudaMachine
 from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.lanes import I64
 from tlir.floatlib.soft.tape import record
 
 

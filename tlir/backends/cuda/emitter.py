@@ -11,10 +11,8 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu import elementary
-from tlir.backends.cpu.lanes import I32, I64
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.nest import Emitter, Ends
-from tlir.backends.cpu.settle import UNDECIDED
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cpu.values import Item, Lanes, carrier, word_type
 from tlir.backends.cuda import big, calls
@@ -24,7 +22,9 @@ from tlir.floatlib.elementary.double import functions as elementary_double
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.elementary.wide import loop as wide_loop
 from tlir.floatlib.soft import numpy_loop
+from tlir.floatlib.soft.catalog import UNDECIDED
 from tlir.floatlib.soft.catalog import Kernel as SoftKernel
+from tlir.floatlib.soft.lanes import I32, I64
 from tlir.floatlib.words import integer_dtype
 from tlir.ir.types import DType
 from tlir.kernel.index import Index, Quotient, Remainder, Variable

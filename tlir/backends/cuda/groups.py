@@ -17,12 +17,12 @@ from math import prod
 from typing import Any
 
 from tlir.backends.cpu import scalars
-from tlir.backends.cpu.lanes import I1, I64
 from tlir.backends.cpu.values import Item, word_type
 from tlir.backends.cuda.builder import Builder, Text, expression, type_name
 from tlir.backends.cuda.emitter import CudaEmitter, counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, SHARED_BYTES, Source, assembled, local_places, pointers
 from tlir.backends.cuda.splitting import Regrouped, Split, buffers, identity, regrouped, split
+from tlir.floatlib.soft.lanes import I1, I64
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Block, Branch, Each, Kernel, Load, Loop, Statement, Store, Value, inner_blocks
 

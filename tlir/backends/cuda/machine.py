@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tlir.backends.cpu.lanes import LaneMachine
 from tlir.backends.cuda.builder import Builder, expression
+from tlir.floatlib.soft.lanes import LaneMachine
 from tlir.floatlib.soft.machine import Real, Word
 
 

@@ -17,7 +17,6 @@ from functools import cache
 from importlib.resources import files
 from math import prod
 
-from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.nest import unsupported
 from tlir.backends.cpu.space import Nest
 from tlir.backends.cuda import groups, tiles, turned, wide
@@ -25,6 +24,7 @@ from tlir.backends.cuda.builder import Builder, Text
 from tlir.backends.cuda.emitter import counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointers, spread_locals
 from tlir.backends.cuda.stages import staged
+from tlir.floatlib.soft.lanes import I64
 from tlir.ir.graph import Graph
 from tlir.ir.types import DType
 from tlir.kernel.ir import Kernel, Launch

@@ -18,11 +18,11 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu import scalars
-from tlir.backends.cpu.lanes import FLOAT, I32, I64
 from tlir.backends.cpu.values import carrier, word_type
 from tlir.backends.cuda.builder import Builder, Text, expression, type_name
 from tlir.backends.cuda.emitter import CudaEmitter, counted, emitter_of, part_of
 from tlir.backends.cuda.function import SHARED_BYTES, Source, assembled, pointers
+from tlir.floatlib.soft.lanes import FLOAT, I32, I64
 from tlir.ir.types import DType
 from tlir.kernel.index import Variable
 from tlir.kernel.ir import Load, Statement, Value

@@ -12,12 +12,12 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.values import word_type
 from tlir.backends.cuda.builder import Builder, Text, type_name
 from tlir.backends.cuda.emitter import CudaEmitter, counted, emitter_of
 from tlir.backends.cuda.function import SHARED_BYTES, Source, assembled, pointers
 from tlir.backends.cuda.splitting import regrouped
+from tlir.floatlib.soft.lanes import I64
 from tlir.kernel.cutting import reads_outputs
 from tlir.kernel.index import FromValue, Quotient, Remainder, Variable
 from tlir.kernel.ir import Block, Branch, Kernel, Load, Loop, Store, Value, inner_blocks

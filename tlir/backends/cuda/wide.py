@@ -12,11 +12,11 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu.lanes import I64
 from tlir.backends.cpu.values import word_type
 from tlir.backends.cuda.builder import Builder, Text, expression, type_name
 from tlir.backends.cuda.emitter import CudaEmitter, counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointers
+from tlir.floatlib.soft.lanes import I64
 from tlir.kernel.index import FromValue, Index, Quotient, Remainder, Variable
 from tlir.kernel.ir import Apply, Buffer, Kernel, Literal, Load, Position, Store
 

@@ -22,6 +22,11 @@ EXTREMA = {"minimum": (True, False), "maximum": (False, False), "minimum_number"
     "maximum_number": (False, True)
 }
 
+UNDECIDED = 0x80
+"""A mark in the byte of an elementary function's kernel: the word is not certain."""
+MAY_BE_EXACT = 0x40
+"""Another one: the word is certain, the flags are not."""
+
 
 @dataclass(frozen=True, eq=False)
 class Kernel:

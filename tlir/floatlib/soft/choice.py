@@ -42,9 +42,6 @@ a few milliseconds), and from which it is compiled (0.3 to 2 s; the specificatio
 element); and elements of a call that are worth a loop on NumPy, which takes 10 ms and 1 to 10 microseconds an element.
 """
 
-COMPILED_WIDTH = 640
-"""Operands wider than this are not compiled in kernels of the devices."""
-
 _elements: dict[Kernel, int] = {}
 _compiled: set[Kernel] = set()
 

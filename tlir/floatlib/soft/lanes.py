@@ -54,6 +54,14 @@ def broadcast(builder: ir.IRBuilder, value: Any, lanes: int) -> Any:
     return builder.shuffle_vector(first, undefined, mask)
 
 
+def joined(builder: ir.IRBuilder, one: Any, from_one: Any, other: Any, from_other: Any) -> Any:
+    """What a block has that two others lead to."""
+    phi = builder.phi(one.type)
+    phi.add_incoming(one, from_one)
+    phi.add_incoming(other, from_other)
+    return phi
+
+
 class LaneMachine(LlvmMachine):
     """``LlvmMachine`` with every word, predicate and real ``lanes`` wide."""
 

@@ -7,7 +7,6 @@ flag is set anywhere, and binary64 serves only the estimates of ``division``.
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -271,22 +270,15 @@ def _with_wide_vectors(text: str) -> str:
     return "\n".join([*lines, 'attributes #0 = { nounwind "prefer-vector-width"="512" }'])
 
 
-@lru_cache(maxsize=1)
-def _blocks() -> Any:
-    from tlir.floatlib.soft import blocks
-
-    return blocks
-
-
 _LOOPS: dict[Kernel, Any] = {}
 
 
 def _loop(kernel: Kernel) -> Any:
     if kernel not in _LOOPS:
-        from tlir.floatlib.soft import big
+        from tlir.floatlib.soft import big, blocks
 
         if kernel.key:
-            address = _blocks().functions(kernel.key, lambda: kernel)["loop"]
+            address = blocks.functions(kernel.key, lambda: kernel)["loop"]
         elif big.is_big(kernel):
             address = objects.compile_ir(big.emit(kernel), ["loop"], objects.PLAIN)["loop"]
         else:

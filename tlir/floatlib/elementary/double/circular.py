@@ -88,10 +88,6 @@ def reduce_near(x: Number) -> Reduced:
     return word, fast_two_sum(r.hi, r.lo - k * rest)
 
 
-WINDOW = 192
-"""Bits of 2/pi times a power of two that a reduction takes."""
-
-
 @cache
 def _two_over_pi() -> tuple[int, ...]:
     """The bits of 512 * 2/pi as 64-bit words: word i holds those of weight 2**(63 - 64 (i - 1)) downward, after one

@@ -42,7 +42,7 @@ from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.native import ensure_float_environment
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft import choice, conversion
-from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.catalog import MAY_BE_EXACT, UNDECIDED, Kernel
 from tlir.floatlib.soft.machine import Machine, NumpyMachine, Predicate, Word
 from tlir.floatlib.soft.rounding import Result, is_signaling, unpack
 from tlir.floatlib.soft.uint import Uint
@@ -50,11 +50,6 @@ from tlir.floatlib.words import Words
 
 FLOAT64 = FORMATS["float64"]
 BITS = 64
-
-UNDECIDED = 0x80
-"""The word is not certain."""
-MAY_BE_EXACT = 0x40
-"""The word is certain, INEXACT is not."""
 
 SMALLEST, LARGEST = 2.0**-900, 2.0**1020
 

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tlir.floatlib.elementary.narrow.kernels import KERNELS, MAX_EXPONENT, MAX_PRECISION
-from tlir.floatlib.elementary.narrow.loop import UNDECIDED, loop
+from tlir.floatlib.elementary.narrow.loop import loop
 from tlir.floatlib.format import Format
 from tlir.floatlib.native import ensure_float_environment
 from tlir.floatlib.soft import choice
+from tlir.floatlib.soft.catalog import UNDECIDED
 from tlir.floatlib.words import Words
 
 NAMES = tuple(KERNELS)

@@ -25,11 +25,11 @@ from tlir.floatlib.elementary.scalar import elementary
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.rounding import Flags, round_exact
 from tlir.floatlib.soft import catalog, conversion
+from tlir.floatlib.soft.catalog import UNDECIDED
 from tlir.floatlib.soft.machine import Machine, NumpyMachine, Predicate, Word
 from tlir.floatlib.soft.rounding import Result, is_signaling, unpack
 from tlir.floatlib.soft.uint import Uint
 
-UNDECIDED = 0x80
 BITS = 64
 FLOAT32, FLOAT64 = FORMATS["float32"], FORMATS["float64"]
 INVALID, INEXACT = int(Flags.INVALID), int(Flags.INEXACT)

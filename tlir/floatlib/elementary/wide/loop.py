@@ -18,12 +18,12 @@ from tlir.floatlib.elementary.double.loop import marked
 from tlir.floatlib.elementary.scalar import elementary
 from tlir.floatlib.elementary.wide.function import Function, outcome
 from tlir.floatlib.elementary.wide.functions import FUNCTIONS
-from tlir.floatlib.elementary.wide.rounding import MAY_BE_EXACT, UNDECIDED, rounded
+from tlir.floatlib.elementary.wide.rounding import rounded
 from tlir.floatlib.elementary.wide.work import Operand, Work, working_digits
 from tlir.floatlib.format import Format, text_of
 from tlir.floatlib.rounding import Flags
 from tlir.floatlib.soft import choice
-from tlir.floatlib.soft.catalog import Kernel
+from tlir.floatlib.soft.catalog import MAY_BE_EXACT, UNDECIDED, Kernel
 from tlir.floatlib.soft.machine import Machine, Predicate
 from tlir.floatlib.soft.rounding import Result, override
 from tlir.floatlib.soft.uint import Uint, constant

@@ -15,14 +15,10 @@ from math import ceil
 from tlir.floatlib.elementary.wide.fixed import DIGIT
 from tlir.floatlib.elementary.wide.work import LIFT, Value
 from tlir.floatlib.format import Format
+from tlir.floatlib.soft.catalog import MAY_BE_EXACT, UNDECIDED
 from tlir.floatlib.soft.machine import Machine, Predicate, Word
 from tlir.floatlib.soft.rounding import Exponent, Result, round_pack, smaller
 from tlir.floatlib.soft.uint import Uint, choose, constant
-
-UNDECIDED = 0x80
-"""The word is not certain."""
-MAY_BE_EXACT = 0x40
-"""The word is certain, the flags are not."""
 
 
 def window_bits(precision: int, tail: int) -> int:
