@@ -12,7 +12,8 @@ from typing import Any
 from llvmlite import ir
 
 from tlir.backends.cpu.settle import SYMBOL, symbol
-from tlir.backends.cpu.values import FLOAT64, Item, Lanes, word_type
+from tlir.backends.cpu.values import FLOAT32, FLOAT64, Item, Lanes, word_type
+from tlir.floatlib.elementary import single
 from tlir.floatlib.elementary.double import loop as elementary_double_loop
 from tlir.floatlib.elementary.narrow import arrays as elementary_fast
 from tlir.floatlib.elementary.narrow import loop as elementary_loop
@@ -21,7 +22,7 @@ from tlir.floatlib.elementary.wide import remainder as wide_remainder
 from tlir.floatlib.format import Format, text_of
 from tlir.floatlib.soft.blocks import LANES
 from tlir.floatlib.soft.catalog import UNDECIDED, Kernel
-from tlir.floatlib.soft.lanes import I32, I64, joined
+from tlir.floatlib.soft.lanes import I64, REGISTER, SingleMachine, concatenated, joined, part
 from tlir.ir.types import DType
 from tlir.kernel import ir as ir_kernel
 
@@ -55,6 +56,23 @@ def called(kernel: ir_kernel.Kernel) -> tuple[str, ...]:
 
 def emit(kernel: Kernel, op: str, dtype: DType, lanes: Lanes, *items: Item) -> Item:
     """The function in every lane."""
+    quick = single.KERNELS.get(op) if dtype.float_format == FLOAT32 and lanes.lanes % REGISTER == 0 else None
+    machine = SingleMachine(lanes.builder, REGISTER)
+    if quick is None or not machine.has_fma:
+        return _decided(kernel, op, dtype, lanes, items)
+    b, operands = lanes.builder, [lanes.real(item) for item in items]
+    words, left = [], machine.truth(False)
+    for first in range(0, lanes.lanes, REGISTER):
+        word, some = quick(machine, *(part(b, operand, first, REGISTER) for operand in operands))
+        words.append(word)
+        left = machine.either(left, some)
+    return lanes.words(
+        dtype,
+        lanes.unlikely(left, [concatenated(b, words)], lambda: lanes.limbs(_decided(kernel, op, dtype, lanes, items))),
+    )
+
+
+def _decided(kernel: Kernel, op: str, dtype: DType, lanes: Lanes, items: Sequence[Item]) -> Item:
     words, left = evaluated(kernel, dtype, lanes, items)
     return settled(lanes, op, dtype, items, words, left)
 
@@ -94,30 +112,13 @@ def _called(kernel: Kernel, dtype: DType, lanes: Lanes, items: Sequence[Item]) -
     parts: list[list[Any]] = []
     for first in range(0, lanes.lanes, count):
         for k, operand in enumerate(operands):
-            b.store(_some(b, operand, first, count, lanes.lanes), place(k))
+            b.store(part(b, operand, first, count) if lanes.lanes > 1 else operand, place(k))
         b.call(function, [words])
         parts.append([b.load(place(len(operands) + k)) for k in range(dtype.limbs + 1)])
-    *results, mark = (_joined(b, list(limb)) for limb in zip(*parts, strict=True))
+    *results, mark = (concatenated(b, list(limb)) for limb in zip(*parts, strict=True))
     mark = b.and_(mark, lanes.splat(I64, UNDECIDED))
     left = b.icmp_unsigned("!=", mark, lanes.splat(I64, 0))
     return [lanes.resized(result, word_type(dtype)) for result in results], left
-
-
-def _some(b: ir.IRBuilder, vector: Any, first: int, count: int, lanes: int) -> Any:
-    """``count`` lanes of a vector, from ``first`` on."""
-    if count == lanes:
-        return vector
-    mask = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
-    return b.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), mask)
-
-
-def _joined(b: ir.IRBuilder, vectors: list[Any]) -> Any:
-    """Vectors of equal length, one behind the other; their number is a power of two."""
-    while len(vectors) > 1:
-        size = vectors[0].type.count
-        mask = ir.Constant(ir.VectorType(I32, 2 * size), list(range(2 * size)))
-        vectors = [b.shuffle_vector(x, y, mask) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
-    return vectors[0]
 
 
 def settled(lanes: Lanes, op: str, dtype: DType, items: Sequence[Item], words: list[Any], left: Any) -> Item:

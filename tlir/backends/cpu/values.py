@@ -92,9 +92,10 @@ class Lanes:
         return intrinsic(self.builder, name, result, list(arguments), [arguments[0].type])
 
     def unlikely(self, condition: Any, values: Sequence[Any], make: Callable[[], Sequence[Any]]) -> list[Any]:
-        """The values, or those that ``make`` emits in a branch, which is taken where the condition holds in a lane."""
+        """The values, or those that ``make`` emits in a branch, which is taken where the condition holds in a lane, be
+        they as many as here or not."""
         b, before = self.builder, self.builder.block
-        mask = condition if self.lanes == 1 else b.bitcast(condition, ir.IntType(self.lanes))
+        mask = b.bitcast(condition, ir.IntType(condition.type.count)) if self.lanes > 1 else condition
         with b.if_then(b.icmp_unsigned("!=", mask, ir.Constant(mask.type, 0)), likely=False), self.scope():
             others = make()
             inside = b.block

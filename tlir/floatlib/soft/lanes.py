@@ -6,6 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from tlir.floatlib.soft import objects
 from tlir.floatlib.soft.llvm import LlvmMachine
 from tlir.floatlib.soft.machine import Predicate, Real, Word
 
@@ -70,7 +71,7 @@ class LaneMachine(LlvmMachine):
         self.lanes = lanes
         self.element = ir.IntType(bits)
         self.type = vector(self.element, lanes)
-        self.real = vector(DOUBLE, lanes)
+        self.real = vector(self.real_element, lanes)
 
     def constant(self, value: int) -> Word:
         return splat(self.element, self.lanes, value)
@@ -79,7 +80,7 @@ class LaneMachine(LlvmMachine):
         return splat(I1, self.lanes, int(value))
 
     def real_constant(self, value: float) -> Real:
-        return splat(DOUBLE, self.lanes, value)
+        return splat(self.real_element, self.lanes, value)
 
     def multiply_wide(self, x: Word, y: Word) -> tuple[Word, Word]:
         if self.bits == 64:
@@ -119,12 +120,53 @@ class LaneMachine(LlvmMachine):
     def table(self, values: tuple[float, ...] | tuple[int, ...], index: Word) -> Real | Word:
         if self.lanes == 1:
             return super().table(values, index)
-        element = DOUBLE if isinstance(values[0], float) else self.element
+        element = self.real_element if isinstance(values[0], float) else self.element
         first = super()._entry(values, ir.Constant(I64, 0))
         return gather(self.builder, element, places(self.builder, first, self._index(index), element), self.lanes)
 
     def _index(self, index: Word) -> Any:
         return index if self.bits == 64 else self.builder.zext(index, vector(I64, self.lanes))
+
+
+class SingleMachine(LaneMachine):
+    """Words of 32 bits, and reals that are binary32 numbers."""
+
+    real_element = FLOAT
+
+    def __init__(self, builder: ir.IRBuilder, lanes: int) -> None:
+        super().__init__(builder, 32, lanes)
+
+    def permuted(self, values: tuple[float, ...] | tuple[int, ...], index: Word) -> Real | Word:
+        """The entry of a table of a power of two of entries, of whose number the low bits of ``index`` are."""
+        if len(values) != 2 * REGISTER or self.lanes != REGISTER or not objects.has_feature("avx512f"):
+            return self.table(values, self.and_(index, self.constant(len(values) - 1)))
+        # from two registers that hold the table; memory would be asked lane by lane
+        real = isinstance(values[0], float)
+        kind = self.real if real else self.type
+        low, high = (ir.Constant(kind, list(half)) for half in (values[:REGISTER], values[REGISTER:]))
+        name = f"llvm.x86.avx512.vpermi2var.{'ps' if real else 'd'}.512"
+        return _call(self.builder, name, kind, [low, index, high])
+
+
+REGISTER = 16
+"""Numbers of 32 bits in the widest registers."""
+
+
+def part(builder: ir.IRBuilder, value: Any, first: int, count: int) -> Any:
+    """``count`` lanes of a vector, from ``first`` on."""
+    if count == value.type.count:
+        return value
+    mask = ir.Constant(ir.VectorType(I32, count), list(range(first, first + count)))
+    return builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), mask)
+
+
+def concatenated(builder: ir.IRBuilder, vectors: list[Any]) -> Any:
+    """Vectors of equal length, one behind the other; their number is a power of two."""
+    while len(vectors) > 1:
+        size = vectors[0].type.count
+        mask = ir.Constant(ir.VectorType(I32, 2 * size), list(range(2 * size)))
+        vectors = [builder.shuffle_vector(x, y, mask) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
 
 
 def places(builder: ir.IRBuilder, start: Any, offsets: Any, element: Any) -> Any:

@@ -27,6 +27,8 @@ _BYTE, _SIZE, _DOUBLE = ir.IntType(8), ir.IntType(64), ir.DoubleType()
 class LlvmMachine:
     """Words are values of iN, predicates of i1; every operation adds an instruction at the builder's place."""
 
+    real_element: Any = _DOUBLE
+
     def __init__(self, builder: ir.IRBuilder, bits: int, has_fma: bool | None = None) -> None:
         """``has_fma``: whether the target has the instruction; by default whether this processor has it."""
         self.bits = bits
@@ -199,7 +201,7 @@ class LlvmMachine:
     def _entry(self, values: tuple[float, ...] | tuple[int, ...], index: Any) -> Any:
         """The address of an entry of a table, which the module holds once."""
         if values not in self._tables:
-            element = _DOUBLE if isinstance(values[0], float) else ir.IntType(self.bits)
+            element = self.real_element if isinstance(values[0], float) else ir.IntType(self.bits)
             kind = ir.ArrayType(element, len(values))
             module = self.builder.module
             constant = ir.GlobalVariable(module, kind, module.get_unique_name("table"))

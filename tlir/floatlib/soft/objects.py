@@ -169,7 +169,12 @@ def is_x86() -> bool:
 
 def has_fma() -> bool:
     """Whether this processor multiplies and adds with one rounding; of all processors only old x86 ones do not."""
-    return not is_x86() or "+fma" in _host()[2].split(",")
+    return not is_x86() or has_feature("fma")
+
+
+def has_feature(name: str) -> bool:
+    """Whether this processor has a feature, by LLVM's name for it."""
+    return f"+{name}" in _host()[2].split(",")
 
 
 @lru_cache(maxsize=2)
