@@ -17,7 +17,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from tlir.backends.cpu import independent, ordered, scalars, strips
+from tlir.backends.cpu import divisors, independent, ordered, scalars, strips
 from tlir.backends.cpu.known import Known
 from tlir.backends.cpu.memory import Addresses, Offset
 from tlir.backends.cpu.space import Nest, independent_lanes
@@ -199,8 +199,11 @@ class Emitter:
         )
         assert emit is not None, statement.op
         lanes = self._lanes_of(result)
-        operands = [lanes.widened(self.items[value.number]) for value in statement.operands]
-        self.items[result.number] = emit(lanes, *operands)
+        operands = [self.items[value.number] for value in statement.operands]
+        if statement.op == "divide" and divisors.suits(result.dtype, lanes, *operands):
+            self.items[result.number] = divisors.divide(lanes, self.narrow, result.dtype, *operands)
+        else:
+            self.items[result.number] = emit(lanes, *(lanes.widened(operand) for operand in operands))
 
     def _store(self, statement: Store) -> None:
         if self.squares is not None and id(statement) in self.squares.stores:
