@@ -196,7 +196,7 @@ class Squares:
                 b.store(words, b.bitcast(row, kind), align=size)
 
     def _ask(self, group: Group, rows: list[Any], size: int) -> None:
-        """Asks memory for a later square of the same rows, or behind their ends of the next block of lanes, where the
+        """Asks memory for a later square of the same rows, or behind their ends of a later block of lanes, where the
         rows are so short that the processor does not see that each is read in order."""
         assert self.nest.lane is not None
         b, stride = self.builder, group.offset.coefficient(self.nest.lane)
@@ -204,8 +204,8 @@ class Squares:
         if not 0 < block <= LONGEST_PREFETCHED:
             return
         count = self.variable.extent // self.lanes
-        ahead = min(count, max(1, PREFETCHED // (self.lanes * square)))
-        inside, beyond = ahead * square, (ahead - count) * square + block
+        blocks, ahead = divmod(max(1, PREFETCHED // (self.lanes * square)), count)
+        inside, beyond = blocks * block + ahead * square, (blocks + 1) * block + (ahead - count) * square
         last = b.icmp_unsigned(">=", self.first, ir.Constant(I64, (count - ahead) * self.lanes))
         further = b.select(last, ir.Constant(I64, beyond), ir.Constant(I64, inside))
         for row in rows:
