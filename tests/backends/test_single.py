@@ -79,7 +79,7 @@ def test_every_word(name: str) -> None:
         assert wrong.size == 0, [hex(words[k]) for k in wrong[:5]]
         ordinary = np.abs(words.view(np.float32)) < single.LARGEST
         left_of, seen = left_of + int(np.count_nonzero(left & ordinary)), seen + int(np.count_nonzero(ordinary))
-    assert seen == 2 * 0x42800000
+    assert seen == 2 * int(np.float32(single.LARGEST).view(np.uint32))
     assert 0 < left_of < seen / 5000
 
 
@@ -96,9 +96,48 @@ def test_tables_in_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(first, second)
 
 
+CONTROL = """
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+declare void @llvm.x86.sse.stmxcsr(ptr)
+define i32 @exchange(i32 %new) {
+  %place = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %place)
+  %old = load i32, ptr %place
+  store i32 %new, ptr %place
+  call void @llvm.x86.sse.ldmxcsr(ptr %place)
+  ret i32 %old
+}
+"""
+DENORMAL, UNDERFLOW = 0x02, 0x10
+
+
+@needs_fma
+@pytest.mark.skipif(not objects.is_x86(), reason="the control register is x86's")
+@pytest.mark.parametrize("name", single.KERNELS)
+def test_nothing_subnormal(name: str) -> None:
+    """No operand makes it calculate with subnormal numbers, which takes a hundred times as long: the processor's flags
+    say so, for every order of size, undecided operands among them."""
+    exchange = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)(objects.compile_ir(CONTROL, ["exchange"])["exchange"])
+    random, run = np.random.default_rng(0), compiled(name)
+    everywhere = [random.integers(0, 1 << 32, 1 << 16, dtype=np.uint32)]
+    for low, high in ((-110, -87), (-88, -60), (-60, 0), (0, 60), (60, 90), (-3000, -100)):
+        everywhere.append(random.uniform(low, high, 1 << 14).astype(np.float32).view(np.uint32))
+    words = np.concatenate(everywhere)
+    subnormal = (words << 1) - 1 < 0xFFFFFF
+    # a comparison with a subnormal number raises the first flag, and takes no time
+    for group, flags in ((words[~subnormal], DENORMAL | UNDERFLOW), (words[subnormal], UNDERFLOW)):
+        whole = group[: group.size // 16 * 16]
+        before = exchange(0x1F80)
+        run(whole)
+        raised = exchange(before)
+        assert whole.size > 0
+        assert raised & flags == 0
+
+
 SPECIAL = (
     *(0.0, -0.0, 1e-45, -1e-45, 1e-38, -1e-38, 1.0, -1.0, 2.0**-24, -(2.0**-24), 2.0**-25, -(2.0**-25)),
-    *(63.99999, 64.0, -63.99999, -64.0, 88.72, 88.73, 89.0, -87.3, -87.4, -103.9, -103.98, -104.0, -104.00001),
+    *(2.0**-60, -(2.0**-60), 1e-18, -1e-18, 63.99999, 64.0, -63.99999, -64.0, 87.336, 87.33601, -87.336, -87.33601),
+    *(88.72, 88.73, 89.0, -87.3, -87.4, -103.9, -103.98, -104.0, -104.00001),
     *(3e38, -3e38, float("inf"), float("-inf"), float("nan"), -float("nan")),
 )
 
