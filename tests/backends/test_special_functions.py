@@ -32,7 +32,7 @@ def test_they_are_parts_of_kernels(dtype: str) -> None:
     total = before
     for name, operation in OPERATIONS.items():
         if operation.family == "special" and has_kernel(name, type.dtype):
-            operands = (before, y)[: len(operation.operands)]
+            operands = (before, y, y)[: len(operation.operands)]
             total = builder.add("add", (total, builder.add(name, operands, type)), type)
     body = builder.body([total])
     assert not [step for step in lower(body).steps if isinstance(step, Fallback)]

@@ -125,7 +125,7 @@ def functions(dtype: DType) -> Program:
     """Every elementary function that has a kernel, at words of every kind."""
     builder = Builder(np.random.default_rng(0))
     type = TensorType(SHAPE, dtype)
-    operands = [builder.input(type) for _ in range(2)]
+    operands = [builder.input(type) for _ in range(3)]
     nodes = []
     for op in sorted(FUNCTIONS - REASONS.keys()):
         given = operands[: len(OPERATIONS[op].operands)]

@@ -40,7 +40,7 @@ NO_WORK = {"input", "constant"}
 """Operations that are given, and not computed."""
 
 LEFT = {
-    *("igamma", "igamma_grad_a", "igammac", "random_gamma_grad", "regularized_incomplete_beta"),
+    *("igamma_grad_a", "random_gamma_grad"),
 }
 """Operations that have no kernel in any dtype, and are the reference's on every device."""
 

@@ -33,8 +33,9 @@ else:
 FLOAT32 = FORMATS["float32"]
 
 
-LEFT = {"zeta": 0.25, "polygamma": 0.5}
-"""Of operands of every kind, the share that kernels leave: those below 0 and large orders."""
+LEFT = {"zeta": 0.25, "polygamma": 0.5, "igamma": 0.1, "igammac": 0.1, "regularized_incomplete_beta": 0.25}
+"""Of operands of every kind, the share that kernels leave: those below 0 and large orders; operands next to each other
+that are large; values that may be numbers of the format, where there are flags."""
 
 
 def specified(name: str, fmt: Format, row: tuple[int, ...]) -> tuple[int | None, int]:

@@ -97,6 +97,43 @@ def log_add_exp(fmt: Format, x: Number, y: Number) -> list[Case]:
     return [(m.both(proper, condition), word, raised) for condition, word, raised in cases]
 
 
+def igamma(fmt: Format, a: Number, x: Number) -> list[Case]:
+    """0 and 1 where an operand is 0 or infinite."""
+    return _gamma_limits(a, x, _word(zero_result(fmt, 0)), _word(round_exact(fmt, 0, 1, 0)))
+
+
+def igammac(fmt: Format, a: Number, x: Number) -> list[Case]:
+    """1 and 0 where those are 0 and 1."""
+    return _gamma_limits(a, x, _word(round_exact(fmt, 0, 1, 0)), _word(zero_result(fmt, 0)))
+
+
+def _gamma_limits(a: Number, x: Number, below: tuple[int, int], above: tuple[int, int]) -> list[Case]:
+    m = a.m
+    no_shape, no_argument = a.equals(0.0), x.equals(0.0)
+    proper = m.both(m.both(_from_zero(a), _from_zero(x)), m.negation(m.both(no_shape, no_argument)))
+    low, high = m.either(no_argument, a.equals(inf)), m.either(no_shape, x.equals(inf))
+    return [(m.both(proper, low), *below), (m.both(proper, high), *above)]
+
+
+def regularized_incomplete_beta(fmt: Format, a: Number, b: Number, x: Number) -> list[Case]:
+    """The ends of the interval, and parameters with which all mass lies at one of them."""
+    m = a.m
+    low, high = m.either(a.equals(0.0), b.equals(inf)), m.either(b.equals(0.0), a.equals(inf))
+    proper = m.both(_from_zero(a), _from_zero(b))
+    proper = m.both(proper, m.both(_from_zero(x), m.negation(x > 1.0)))
+    proper = m.both(proper, m.negation(m.both(low, high)))
+    none, all_of_it = m.either(x.equals(0.0), high), m.either(x.equals(1.0), m.both(low, x > 0.0))
+    return [
+        (m.both(proper, none), *_word(zero_result(fmt, 0))),
+        (m.both(proper, all_of_it), *_word(round_exact(fmt, 0, 1, 0))),
+    ]
+
+
+def _from_zero(x: Number) -> Predicate:
+    """Whether a number is zero or positive, and no NaN."""
+    return x.m.either(x > 0.0, x.equals(0.0))
+
+
 def _parity(x: Number) -> tuple[Predicate, Predicate]:
     """Whether a number is an even integer, and whether it is an odd one."""
     m, half = x.m, x * 0.5
@@ -160,9 +197,12 @@ def _result(name: str, fmt: Format, *words: int) -> tuple[int, int]:
 CASES: dict[str, Callable[..., list[Case]]] = {
     "atan2": atan2,
     "hypot": hypot,
+    "igamma": igamma,
+    "igammac": igammac,
     "lgamma": lgamma,
     "log_add_exp": log_add_exp,
     "polygamma": polygamma,
     "power": power,
+    "regularized_incomplete_beta": regularized_incomplete_beta,
     "zeta": zeta,
 }

@@ -15,7 +15,8 @@ _BESSEL = frozenset(
     f"bessel_{name}" for name in ("i0", "i1", "i0e", "i1e", "j0", "j1", "k0", "k1", "k0e", "k1e", "y0", "y1")
 )
 _NORMAL = frozenset({"erfcx", "ndtri", "log_ndtr"})
-_NARROW_ALONE = _BESSEL | _NORMAL | {"polygamma", "zeta"}
+_INCOMPLETE = frozenset({"igamma", "igammac", "regularized_incomplete_beta"})
+_NARROW_ALONE = _BESSEL | _NORMAL | _INCOMPLETE | {"polygamma", "zeta"}
 """Functions with kernels for formats of at most 24 bits of precision only."""
 
 _NOT_WIDE = frozenset({"lgamma", "digamma"})

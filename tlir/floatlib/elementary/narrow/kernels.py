@@ -9,7 +9,19 @@ proved, in units of u = 2**-53, rounded up.
 
 from __future__ import annotations
 
-from tlir.floatlib.elementary.narrow import angle, arc, bessel, error, gamma, modified, normal, power, zeta
+from tlir.floatlib.elementary.narrow import (
+    angle,
+    arc,
+    bessel,
+    beta,
+    error,
+    gamma,
+    incomplete,
+    modified,
+    normal,
+    power,
+    zeta,
+)
 from tlir.floatlib.elementary.narrow import exp as exponential
 from tlir.floatlib.elementary.narrow import log as logarithm
 from tlir.floatlib.elementary.narrow.outcome import Kernel
@@ -110,13 +122,21 @@ UNARY: dict[str, Kernel] = {
 BINARY: dict[str, Kernel] = {
     "zeta": Kernel(zeta.zeta, 40 * ULP, zeta.zeta_inside, (2.5, 0.5)),
     "polygamma": Kernel(zeta.polygamma, 40 * ULP, zeta.polygamma_inside, (1.0, 0.5)),
+    "igamma": Kernel(incomplete.igamma, 0.25, incomplete.gamma_inside, (0.5, 0.5), interleave=2),
+    "igammac": Kernel(incomplete.igammac, 0.25, incomplete.gamma_inside, (0.5, 0.5), interleave=2),
     "log_add_exp": Kernel(normal.log_add_exp, 40 * ULP, fallback=(0.5, 0.5)),
     "atan2": Kernel(arc.atan2, 76 * ULP, fallback=(0.5, 0.5)),
     "hypot": Kernel(power.hypot, 4 * ULP, fallback=(0.5, 0.5)),
     "power": Kernel(power.power, 600 * power.POWER_SLOPE, _has_power, (0.5, 0.5)),
 }
 
-KERNELS = {**UNARY, **BINARY}
+TERNARY: dict[str, Kernel] = {
+    "regularized_incomplete_beta": Kernel(
+        beta.regularized_incomplete_beta, 0.25, beta.beta_inside, (0.5, 0.5, 0.5), interleave=2
+    ),
+}
+
+KERNELS = {**UNARY, **BINARY, **TERNARY}
 
 WIDE_ERROR = 2.0**-43
 """Of the wide kernels, all of which are within pi/2 * (2**-44 + 2 u) + 30 u."""

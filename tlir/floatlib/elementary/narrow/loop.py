@@ -55,11 +55,8 @@ def make_loop(name: str, fmt: Format, kernel: Kernel, flags: bool = False, wide:
         return _loop(m, name, fmt, kernel, flags, wide, words, overrides)
 
     title = f"{name}({fmt}{', wide' if wide else ''}{', flags' if flags else ''})"
-    return catalog.Kernel(title, (fmt.width,) * len(kernel.fallback), fmt.width, BITS, True, build, INTERLEAVE)
+    return catalog.Kernel(title, (fmt.width,) * len(kernel.fallback), fmt.width, BITS, True, build, kernel.interleave)
 
-
-INTERLEAVE = 4
-"""Vectors at a time: Horner's rule is a chain in which every step waits for the one before."""
 
 Override = tuple[int, int, int | None]
 """An operand's word, the word of the result, and its flags unless they are right already."""

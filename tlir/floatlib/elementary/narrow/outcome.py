@@ -42,7 +42,8 @@ class Kernel:
 
     ``error`` bounds the relative error where ``inside`` holds, a condition on the operands that no NaN meets; there the
     value need not be the function's at zeros and infinities. Outside, the function has no value. ``fallback``: operands
-    inside. ``wide`` serves where the kernel is doubtful.
+    inside. ``wide`` serves where the kernel is doubtful. ``interleave``: how many vectors compiled code takes at a
+    time: Horner's rule is a chain in which every step waits for the one before, but long code lacks registers for many.
     """
 
     function: Callable[..., Outcome | Number]
@@ -50,3 +51,4 @@ class Kernel:
     inside: Callable[..., Predicate] = _anything
     fallback: tuple[float, ...] = (0.5,)
     wide: Callable[..., Outcome | Number] | None = None
+    interleave: int = 4

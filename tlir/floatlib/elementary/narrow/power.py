@@ -23,7 +23,7 @@ def rsqrt(x: Number) -> Outcome:
     return Outcome(value, x.m.both(m.equals(1.0), half.equals(half.rounded())), value)
 
 
-def _short(x: Number, bits: int) -> Number:
+def short(x: Number, bits: int) -> Number:
     """x rounded to about 53 - bits bits (T. J. Dekker's splitting)."""
     scaled = x * (2.0**bits + 1)
     return scaled - (scaled - x)
@@ -44,7 +44,7 @@ def cbrt(x: Number) -> Outcome:
     root = ((m - CBRT_MIDDLE) * (1 / CBRT_HALF)).polynomial(CBRT.coefficients)
     factor = x.like(CBRT_2).where(j > 0.0, x.like(CBRT_4 / 2).where(j < 0.0, 1.0))
     value = (root * factor).scaled(word)
-    candidate = _short(value, 41)
+    candidate = short(value, 41)
     exact = (candidate * candidate * candidate).equals(magnitude)
     return Outcome(value.with_sign(x.sign), exact, candidate.with_sign(x.sign))
 
@@ -58,7 +58,7 @@ def hypot(x: Number, y: Number) -> Outcome:
     other = total - a
     error = (a - (total - other)) + (b - other)
     value = total.sqrt()
-    candidate = _short(value, 29)
+    candidate = short(value, 29)
     exact = x.m.both(error.equals(0.0), (candidate * candidate).equals(total))
     return Outcome(value, exact, candidate)
 
@@ -105,7 +105,7 @@ def power(x: Number, y: Number) -> Outcome:
     power_of_two = m.both(odd_part.equals(1.0), product.equals(product.rounded()))
     small = m.both(m.both(integral, n.equals(y)), m.negation(odd_part > _table(n.rounded(), LARGEST_ODD)))
     exact = m.either(power_of_two, m.both(small, y > 0.0))
-    candidate = _short(value, 29)
+    candidate = short(value, 29)
     eighths = y * 8.0
     fraction = m.both(m.both(eighths.equals(eighths.rounded()), m.negation(integral)), m.both(y > 0.0, y < 16.0))
     near = m.negation(abs(value - candidate) > value * error * 2.0)
