@@ -3,11 +3,11 @@ control register another library has changed."""
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
 import pytest
+from control_register import left_by, needs_register
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lower_graphs import Builder, random_graph, random_tensor
@@ -16,7 +16,6 @@ from tlir.backends.cpu import device
 from tlir.backends.cpu.compiled import compile_kernel
 from tlir.backends.cpu.tile import suits
 from tlir.backends.reference import evaluate
-from tlir.floatlib.soft import objects
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.ops import Accumulate
 from tlir.ir.tensor import Tensor
@@ -128,25 +127,8 @@ def test_words_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monkey
         assert all(a.same_words(b) for a, b in zip(results[0], other, strict=True))
 
 
-_CONTROL = """
-declare void @llvm.x86.sse.ldmxcsr(ptr)
-declare void @llvm.x86.sse.stmxcsr(ptr)
-define i32 @exchange(i32 %new) {
-  %place = alloca i32
-  call void @llvm.x86.sse.stmxcsr(ptr %place)
-  %old = load i32, ptr %place
-  store i32 %new, ptr %place
-  call void @llvm.x86.sse.ldmxcsr(ptr %place)
-  ret i32 %old
-}
-"""
-
-
-@pytest.mark.skipif(not objects.is_x86(), reason="the control register is x86's")
+@needs_register
 def test_a_thread_that_flushes_subnormal_numbers_still_gives_the_words_and_keeps_its_register() -> None:
-    exchange = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)(
-        objects.compile_ir(_CONTROL, ["exchange"])["exchange"]
-    )
     builder = Builder(np.random.default_rng(0))
     type = TensorType((64,), NAMED["float32"])
     x = builder.input(type)
@@ -158,12 +140,9 @@ def test_a_thread_that_flushes_subnormal_numbers_still_gives_the_words_and_keeps
     values = np.full(64, np.float32(2.0**-46))
     result = np.empty(64, np.float32)
     flushing_and_toward_zero = 0x1F80 | 0x8040 | 0x6000
-    before = exchange(flushing_and_toward_zero)
-    try:
-        device.execute(compiled, [values.view(np.uint32), result.view(np.uint32)], 1)
-    finally:
-        during = exchange(before)
-    assert during & 0xFFC0 == flushing_and_toward_zero & 0xFFC0
+    arrays = [values.view(np.uint32), result.view(np.uint32)]
+    after = left_by(lambda: device.execute(compiled, arrays, 1), flushing_and_toward_zero)
+    assert after & 0xFFC0 == flushing_and_toward_zero & 0xFFC0
     assert result.tolist() == [2.0**-138] * 64
 
 

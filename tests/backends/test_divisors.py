@@ -4,12 +4,15 @@ NumPy's division."""
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("llvmlite")
+
+from control_register import DENORMAL, UNDERFLOW, left_by, needs_register
 
 from tlir.backends.cpu import device, divisors
 from tlir.floatlib.format import FORMATS
@@ -110,6 +113,26 @@ def test_words(name: str) -> None:
     for row in (a, rare, mixed, mixed[:17], within[:8], np.zeros(64, name), np.full(64, -0.0, name)):
         both = np.broadcast_to(row, (b.shape[0], row.size)).copy()
         np.testing.assert_array_equal(quotients(both, b), expected(both, b))
+
+
+@needs_register
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_nothing_subnormal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Normal quotients of normal numbers of every order of size are made without subnormal numbers, which would take
+    processors a hundred times as long."""
+    monkeypatch.setenv("TLIR_THREADS", "1")
+    random, fmt = np.random.default_rng(2), FORMATS[name]
+    ranges = divisors.RANGES[fmt]
+    # of the smallest dividends in the range, products with rests of rests are subnormal now and then
+    passed_over = range(-ranges.dividend - 1, -ranges.dividend + 2 * fmt.precision + ranges.divisor)
+    for divisor in (0, fmt.emin + 40, -60, 60, fmt.emax - 40):
+        b = abs(numbers(name, 40, divisor, divisor + 1, random))[:, None]
+        least, most = (max(fmt.emin, fmt.emin + divisor + 3), min(fmt.emax - 3, fmt.emax + divisor - 3))
+        orders = [order for order in range(least, most, 10) if order not in passed_over]
+        a = np.concatenate([numbers(name, 40, order, order + 1, random) for order in orders])
+        both = np.broadcast_to(a, (b.shape[0], a.size)).copy()
+        quotients(both, b)
+        assert left_by(partial(quotients, both, b)) & (DENORMAL | UNDERFLOW) == 0
 
 
 @pytest.mark.parametrize("name", ["float32", "float64"])
