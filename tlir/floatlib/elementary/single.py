@@ -13,8 +13,8 @@ two numbers, w with an error below 2**-47 T. Then e**x = s + w + T v, but for th
 v = d + l (1 + y) + (e**y - 1 - y) but for l (e**y - 1 - y), and that is y**2 (1/2 + y/6 + y**2/24) but for y**5/120.
 Errors, in units of 2**-40 T: y as one number is wrong by 2**-31, and the derivative of e**y - 1 - y is below 2**-6.5:
 6. Rounding y**2 (below 2**-13), the polynomial, and their product's sum v (below 2**-14): 4 + 4 + 2. The end of the
-series 1.5, the product with l 4, the coefficients and sums with d less than 0.1. The sum with w (below 2**-13 T) rounds
-by 4, and so does what is added to it for the upper bound. That is less than ``ERROR``, 32 units.
+series 1.5, the product with l 4, the coefficients, sums with d and ``TINY`` less than 0.1. The sum with w (below
+2**-13 T) rounds by 4, and so does what is added to it for the upper bound. That is less than ``ERROR``, 32 units.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _single(value: float) -> float:
 
 LARGEST = _single(87.336)
 """Below it in size e**x is a normal number; operands from here on, but for those of zero, are left."""
-SMALLEST = 2.0**-60
-"""Zero serves for what is not larger; e**x rounds to 1."""
+TINY = 2.0**-64
+"""Added to y**2, which would be subnormal now and then."""
 ZERO_BELOW = -104.0
 """e**-104 < 2**-150, which rounds to zero."""
 
@@ -84,9 +84,7 @@ POWERS, RESTS = _tables()
 
 def exponential(m: SingleMachine, real: Real) -> tuple[Word, Predicate]:
     """The word of e**x, and where it is not certain; there it has no meaning."""
-    operand = Number(m, real)
-    size = abs(operand)
-    x = operand.where(size > SMALLEST, 0.0)
+    x = Number(m, real)
     shifted = x.times_plus(INVERSE, SHIFTER)
     k = shifted - SHIFTER
     r = k.times_plus(-HIGH, x)
@@ -94,14 +92,15 @@ def exponential(m: SingleMachine, real: Real) -> tuple[Word, Predicate]:
     power = Number(m, m.permuted(POWERS, shifted.bits))
     rest = Number(m, m.permuted(RESTS, shifted.bits))
     rest = rest.times_plus(y, k.times_plus(-LOW, rest))
-    v = (y * y).times_plus(y.polynomial(SERIES), rest)
+    v = y.times_plus(y, TINY).times_plus(y.polynomial(SERIES), rest)
     s = power.times_plus(r, power)
     low = power.times_plus(v, power.times_plus(r, power - s))
     below, above = s + low, s + power.times_plus(2 * ERROR, low)
+    above = above.where(abs(x) < LARGEST, float("nan"))
     exponent = m.and_(shifted.bits, m.constant(-STEPS & 0xFFFFFFFF))
     word = m.add(below.bits, m.shift_left(exponent, m.constant(FRACTION_BITS - STEPS_BITS)))
-    zero = operand < ZERO_BELOW
-    undecided = m.negation(m.either(zero, m.both(size < LARGEST, below.equals(above))))
+    zero = x < ZERO_BELOW
+    undecided = m.both(m.negation(zero), m.negation(below.equals(above)))
     return m.select(zero, m.constant(0), word), undecided
 
 
