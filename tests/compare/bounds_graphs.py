@@ -94,12 +94,14 @@ BINARY = ("add", "add", "subtract", "subtract", "multiply", "multiply", "divide"
           "atan2", "remainder", "copysign", "hypot")  # fmt: skip
 
 
-def random_graph(rng: np.random.Generator, size: int = 8) -> tuple[Graph, list[Tensor]]:
-    """A graph of about so many random operations on matrices of one format, all its float values being outputs, and
-    inputs for it."""
+def random_graph(
+    rng: np.random.Generator, size: int = 8, formats: tuple[str, ...] = FORMATS
+) -> tuple[Graph, list[Tensor]]:
+    """A graph of about so many random operations on matrices of one of the formats, all its float values being outputs,
+    and inputs for it."""
     build = Builder()
     shape = (int(rng.integers(1, 5)), int(rng.integers(2, 7)))
-    dtype = NAMED[str(rng.choice(FORMATS))]
+    dtype = NAMED[str(rng.choice(formats))]
     values = [build.input(TensorType(shape, dtype)) for _ in range(2)]
     tensors = [random_tensor(rng, shape, dtype.name) for _ in values]
     for _ in range(size):

@@ -21,7 +21,7 @@ from tlir.backends.reference.conversion import convert
 from tlir.backends.reference.layout import tail
 from tlir.compare.bounds import Freedoms
 from tlir.compare.bounds.enclosure import values_of
-from tlir.compare.bounds.intervals import in_float64, ulp
+from tlir.compare.bounds.intervals import has_one, in_float64, ulp
 from tlir.compare.bounds.propagate import fusable, shared
 from tlir.floatlib import words as layout
 from tlir.floatlib.format import Format
@@ -185,7 +185,7 @@ class Execution:
             and dtype.format is not None
         ):
             return (self._split_total(node, operands[0]),)
-        if node.op == "divide" and dtype.is_float and self._takes_reciprocal(node, fixed):
+        if node.op == "divide" and dtype.is_float and self._takes_reciprocal(node, dtype, fixed):
             one = Tensor(operands[0].type, np.broadcast_to(_one(dtype), operands[0].words.shape).copy())
             inverse = evaluate_node(replace(node, types=(operands[1].type,)), (one, operands[1]))[0]
             return evaluate_node(replace(node, op="multiply"), (operands[0], inverse))
@@ -193,10 +193,10 @@ class Execution:
             return (self._function(node, operands),)
         return evaluate_node(node, operands)
 
-    def _takes_reciprocal(self, node: Node, fixed: frozenset[int]) -> bool:
+    def _takes_reciprocal(self, node: Node, dtype: DType, fixed: frozenset[int]) -> bool:
         through = self.freedoms.reciprocal
         permitted = through == "always" or (through == "constant" and node.inputs[1].node in fixed)
-        return permitted and bool(self.rng.random() < 0.5)
+        return permitted and bool(self.rng.random() < 0.5) and has_one(dtype.float_format)
 
     def _contracted(
         self, body: Body, node: Node, operands: tuple[Tensor, ...], values: dict[Ref, Tensor], fused: frozenset[int]
@@ -215,6 +215,8 @@ class Execution:
                 factors = [self._flushed(factor) for factor in factors]
             addend = operands[1 - k]
             if node.op == "subtract":
+                if not addend.dtype.float_format.signed:
+                    continue  # there is nothing to negate
                 if k == 0:
                     addend = evaluate_node(_unary(node, "negate", addend.type), (addend,))[0]
                 else:
@@ -346,7 +348,7 @@ def narrowed(tensor: Tensor, dtype: DType) -> Tensor:
 
 
 def flushed(tensor: Tensor) -> Tensor:
-    """Subnormal numbers replaced by zeros of their sign."""
+    """Subnormal numbers replaced by zeros of their sign, where the format has them."""
     dtype = tensor.dtype
     if dtype.format is None or dtype.limbs > 1 or not dtype.format.subnormals:
         return tensor
@@ -355,7 +357,8 @@ def flushed(tensor: Tensor) -> Tensor:
     subnormal = (magnitudes != 0) & (magnitudes < fmt.min_normal)
     if not subnormal.any():
         return tensor
-    return Tensor(tensor.type, np.where(subnormal, tensor.words - magnitudes, tensor.words).astype(tensor.words.dtype))
+    zeros = tensor.words - magnitudes if fmt.signed_zero else np.zeros_like(tensor.words)
+    return Tensor(tensor.type, np.where(subnormal, zeros, tensor.words).astype(tensor.words.dtype))
 
 
 def permuted(tensor: Tensor, axis: int, places: NDArray[Any]) -> Tensor:

@@ -76,7 +76,7 @@ def quickly(step: Step, fmt: Format, exact: Interval, unrounded: bool = False) -
     kept = unrounded or keeps
     if not step.nowhere_sure and not (kept and exact.lo.size >= MANY):
         return None
-    if not exact.lo.size or not (fmt == FLOAT64 or iv.exact_in(fmt)) or not fmt.infinities:
+    if not exact.lo.size or not (fmt == FLOAT64 or iv.exact_in(fmt)) or not fmt.infinities or not iv.complete(fmt):
         return None
     known, ends, large = iv.limits(fmt), [], True
     # what is rounded to float32 is at most half a unit of it away
@@ -134,7 +134,7 @@ def _refolded(step: Step, fmt: Format, parts: tuple[Interval, Mask], size: F64) 
     the two constants first: the rounding of one operation is replaced by that of the constants' combination, each of
     them at most half a unit of ``size``."""
     exact, nan = parts
-    error = iv.limits(fmt).unit * size + iv.limits(fmt).step
+    error = iv.limits(fmt).unit * size + iv.limits(fmt).least
     result, overflow = step.rounded(fmt, Interval(iv.down(exact.lo - error), iv.up(exact.hi + error)), step.fused)
     return step.enclosed(result, step.tags(nan | overflow))
 
@@ -225,8 +225,9 @@ def _divide(step: Step) -> Enclosure:
     if step.freedoms.keeps_excess(fmt):
         sure = sure & (~inexact(fmt, quotient))
     if through_product:
-        result = iv.hull(result, step.flushed(fmt, through_reciprocal(fmt, wide, b)))
-        sure = sure & (power_of_two(b))
+        product, lost = through_reciprocal(fmt, wide, a, b)
+        result, nan = iv.hull(result, step.flushed(fmt, product)), nan | lost
+        sure = sure & invertible(fmt, b)
     tag = step.tags(nan | overflow)
     if (zero & ~sure).any():
         reason = step.reason("unbounded", "the divisor may be zero")
@@ -240,19 +241,28 @@ def power_of_two(a: Interval) -> Mask:
     return np.asarray((a.lo == a.hi) & (np.abs(significand) == 0.5) & (np.abs(exponent) < 100))
 
 
-def through_reciprocal(fmt: Format, quotient: Interval, divisor: Interval) -> Interval:
+def invertible(fmt: Format, a: Interval) -> Mask:
+    """Where the interval is one number whose reciprocal is exact and a number of the format."""
+    known, size = iv.limits(fmt), np.abs(a.lo)
+    return np.asarray(power_of_two(a) & (size * known.top >= 1.0) & (size * known.least <= 1.0))
+
+
+def through_reciprocal(fmt: Format, quotient: Interval, dividend: Interval, divisor: Interval) -> tuple[Interval, Mask]:
     """x * (1 / y), both operations rounded: at most two units and a half of the quotient away, where 1 / y is normal;
-    otherwise anything up to the quotient may be lost."""
+    otherwise anything up to the quotient may be lost. Also where it may be a product of zero and infinity."""
     known = iv.limits(fmt)
-    error = 2.5 * known.unit * np.maximum(np.abs(quotient.lo), np.abs(quotient.hi)) + known.step
+    error = 2.5 * known.unit * np.maximum(np.abs(quotient.lo), np.abs(quotient.hi)) + known.least
     result = Interval(iv.down(quotient.lo - error), iv.up(quotient.hi + error))
     largest = np.maximum(np.abs(divisor.lo), np.abs(divisor.hi))
     smallest = np.minimum(np.abs(divisor.lo), np.abs(divisor.hi))
     lost = largest * known.tiny > 0.5
     beyond = smallest * known.top < 2.0
-    lo = np.where(lost, np.minimum(result.lo, 0.0), np.where(beyond, -np.inf, result.lo))
-    hi = np.where(lost, np.maximum(result.hi, 0.0), np.where(beyond, np.inf, result.hi))
-    return iv.closed(lo, hi, quotient)
+    nan = (lost & iv.has_infinity(dividend)) | (beyond & iv.has_zero(dividend))
+    if not fmt.has_zero:
+        beyond = beyond | lost  # what is lost is replaced by a number of any size
+    lo = np.where(beyond, -np.inf, np.where(lost, np.minimum(result.lo, 0.0), result.lo))
+    hi = np.where(beyond, np.inf, np.where(lost, np.maximum(result.hi, 0.0), result.hi))
+    return iv.closed(lo, hi, quotient), np.asarray(nan)
 
 
 def _fma(step: Step) -> Enclosure:
@@ -260,8 +270,8 @@ def _fma(step: Step) -> Enclosure:
     product, nan = iv.multiply(step.operand(0), step.operand(1))
     exact = outer(fmt, product) if fmt != FLOAT64 else Interval(iv.down(product.lo), iv.up(product.hi))
     if step.freedoms.fma:
-        rounded, _ = step.rounded(fmt, exact)
-        exact = iv.hull(exact, rounded)
+        rounded, lost = step.rounded(fmt, exact)
+        exact, nan = iv.hull(exact, rounded), nan | lost
     total, more = iv.add(exact, step.operand(2))
     result, overflow = step.rounded(fmt, Interval(iv.down(total.lo), iv.up(total.hi)))
     sure = step.untouched(fmt, result)
@@ -406,7 +416,7 @@ def _integer_pow(step: Step) -> Enclosure:
     # |n| - 1 products, in whatever schedule or by a power function, each wrong by at most one unit
     error = (size + 1) * 2 * known.unit
     power = iv.widened(even, error)
-    power = Interval(power.lo - 4 * known.step, power.hi + 4 * known.step)
+    power = Interval(power.lo - 4 * known.least, power.hi + 4 * known.least)
     if size % 2 == 0:
         power = Interval(np.maximum(power.lo, 0.0), power.hi)
     power = _overflowing(power, known.top / 2)
@@ -414,8 +424,10 @@ def _integer_pow(step: Step) -> Enclosure:
         small = iv.has_zero(power) | (np.minimum(np.abs(power.lo), np.abs(power.hi)) < 8 * known.tiny)
         one = Interval(np.ones_like(power.lo), np.ones_like(power.hi))
         quotient, nan, _ = iv.divide(one, power)
+        overflown = iv.has_infinity(power)
         power = Interval(np.where(small, -np.inf, quotient.lo), np.where(small, np.inf, quotient.hi))
         power = _overflowing(iv.widened(power, 2 * known.unit), known.top / 2)
+        nan = nan | (not iv.has_one(fmt)) | (overflown & (not fmt.infinities))
     result, overflow = step.rounded(fmt, iv.closed(power.lo, power.hi, a))
     strict = not step.freedoms.any
     return step.enclosed(result, step.tags(nan | overflow), step.untouched(fmt) if strict else None)

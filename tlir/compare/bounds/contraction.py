@@ -116,7 +116,7 @@ def contracted(step: Step, left: Side, right: Side, product: Contract, count: in
     """Ends and tags of the sums of ``count`` products, for a bilinear ``product`` of float64 arrays with an error of at
     most (count + 2) units of the sum of magnitudes."""
     wide = accumulator(step).float_format
-    narrowed = wide.precision < step.dtype.float_format.precision
+    narrowed = wide.precision < step.dtype.float_format.precision or not iv.complete(wide)
     middles, radii, finite = [], [], []
     for side in (left, right):
         a = side.interval

@@ -21,7 +21,8 @@ Rule = Callable[[Step], Enclosure]
 def _convert(step: Step) -> Enclosure:
     source, target = step.dtype, step.result.dtype
     operand = step.operands[0]
-    if operand.all_sure and not (step.freedoms.flush and source.format is not None) and not _may_stay_wide(step):
+    small = source.format is not None or (target.format is not None and target.float_format.emin > 0)
+    if operand.all_sure and not (step.freedoms.flush and small) and not _may_stay_wide(step):
         return step.sure()
     if operand.all_sure and source.is_float and not target.is_complex and not _may_stay_wide(step):
         flushes = bool(step.subnormal_operand(0).any())
@@ -73,14 +74,13 @@ def _real(step: Step, operand: Enclosure, part: bool = False) -> Enclosure:
         sure = sure & ~step.subnormal(source.float_format, operand.interval)
     if target.format is not None:
         fmt = target.float_format
-        result = Interval(iv.nearest(fmt, a.lo), iv.nearest(fmt, a.hi))
+        result, nan = Interval(iv.nearest(fmt, a.lo), iv.nearest(fmt, a.hi)), iv.missing(fmt, a)
         if _may_stay_wide(step):
             wide = Interval(iv.nearest(iv.FLOAT32, a.lo), iv.nearest(iv.FLOAT32, a.hi))
             sure = sure & (result.lo == a.lo)
             result = iv.hull(result, wide)
         if not iv.in_float64(fmt) or source.bits > 53:
             result = iv.widened(result, 2.0**-52)
-        nan = ~np.isfinite(result.lo) | ~np.isfinite(result.hi) if not fmt.infinities else np.zeros(a.lo.shape, bool)
         result = step.flushed(fmt, result)
         if step.freedoms.flush:
             sure = sure & ~step.subnormal(fmt, result)
@@ -112,7 +112,13 @@ def _real(step: Step, operand: Enclosure, part: bool = False) -> Enclosure:
 def _quickly(step: Step, a: Interval, tag: Tags, fmt: Format) -> Enclosure | None:
     """The enclosure of numbers of formats that float64 contains, none of which is sure; None elsewhere."""
     ends = a.lo, a.hi
-    if not step.nowhere_sure or not iv.in_float64(fmt) or not fmt.infinities or step.dtype.bits > 53:
+    if (
+        not step.nowhere_sure
+        or not iv.in_float64(fmt)
+        or not fmt.infinities
+        or not iv.complete(fmt)
+        or step.dtype.bits > 53
+    ):
         return None
     result = Interval(*(iv.nearest(fmt, end) for end in ends))
     if step.freedoms.compiled and step.softened and step.freedoms.keeps_excess(fmt):
@@ -142,8 +148,8 @@ def _reduce_precision(step: Step) -> Enclosure:
     # the format's own range, in which subnormals stay, is not float64's
     attrs = {"exponent_bits": exponent_bits if exponent_bits < fmt.exponent_bits else FLOAT64.exponent_bits}
     ends = [_evaluated(step, end, attrs) for end in a]
-    if not fmt.infinities:
-        return step.unknown("reduce_precision of a format without infinities")
+    if not fmt.infinities or not iv.complete(fmt):
+        return step.unknown("reduce_precision of a format without infinities, zero or sign")
     if exponent_bits >= fmt.exponent_bits:
         # a subnormal number is rounded at a fixed place, that of its word
         known = iv.limits(fmt)

@@ -154,9 +154,15 @@ def evaluated(step: Step, name: str, exact: Interval, nan: Mask) -> Enclosure:
         )
     sure = step.untouched(fmt, result) if ulps <= 0.5 and not step.freedoms.keeps_excess(fmt) else None
     if sure is None and not everywhere:
-        # a NaN is one for every implementation
         own = values_of(step.result)
-        sure = ~touched & np.isnan(own.lo)
+        never = ~touched & np.isnan(own.lo)
+        if iv.complete(fmt) and fmt.infinities:
+            sure = never  # a NaN is one for every implementation
+        else:
+            nan = nan | never  # it may stand for a number that the format does not have
+    if not fmt.has_nan and not everywhere:
+        # the reference's word for a NaN is one of the numbers
+        nan = nan | (np.abs(values_of(step.result).lo) == (0.0 if fmt.has_zero else iv.limits(fmt).least))
     return step.enclosed(result, step.tags(nan | overflow), sure)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tlir.floatlib.arrays import convert
 from tlir.floatlib.format import FORMATS, Format
+from tlir.floatlib.rounding import Flags
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -37,12 +38,13 @@ class Interval(NamedTuple):
 
 class Limits(NamedTuple):
     """``unit`` is half the distance from 1 to the next number; ``tiny`` the smallest normal number, ``step`` the
-    smallest distance between two numbers, ``top`` the largest finite number: all as float64, outward where the format
-    has more."""
+    smallest distance between two numbers, ``least`` the smallest number above zero, ``top`` the largest finite number:
+    all as float64, outward where the format has more."""
 
     unit: float
     tiny: float
     step: float
+    least: float
     top: float
     precision: int
     emin: int
@@ -60,9 +62,8 @@ def limits(fmt: Format) -> Limits:
         if spare > 0:
             significand, exponent = (significand >> spare) + 1, exponent + spare
         top = float(significand) * 2.0**exponent
-    return Limits(
-        power(-fmt.precision), power(fmt.emin), power(fmt.emin - fmt.fraction_bits), top, fmt.precision, fmt.emin
-    )
+    tiny, step = power(fmt.emin), power(fmt.emin - fmt.fraction_bits)
+    return Limits(power(-fmt.precision), tiny, step, step if fmt.has_zero else tiny, top, fmt.precision, fmt.emin)
 
 
 def in_float64(fmt: Format) -> bool:
@@ -139,18 +140,41 @@ def _scaled(fmt: Format, x: F64, round: Any) -> F64:
     return np.where(np.isfinite(x), result, x)
 
 
-def _regular(fmt: Format) -> bool:
-    return fmt.subnormals and fmt.signed
+def complete(fmt: Format) -> bool:
+    """Whether every number is rounded to one of the format: not zero where it has none, nor negative numbers where it
+    has no sign. Those give ``Format.invalid_word``: NaN, or else the number nearest to zero."""
+    return fmt.has_zero and fmt.signed
+
+
+def has_one(fmt: Format) -> bool:
+    """Whether 1 is a number of the format."""
+    return bool(nearest(fmt, np.ones(1))[0] == 1.0)
+
+
+def missing(fmt: Format, a: Interval) -> Mask:
+    """Where a number of the interval gives a NaN because the format does not have it."""
+    nan = nowhere(a.lo)
+    if not fmt.has_nan:
+        return nan
+    if not fmt.signed:
+        nan = np.asarray(nan | (a.lo < 0))
+    if not fmt.has_zero:
+        nan = np.asarray(nan | has_zero(a))
+    top = limits(fmt).top
+    if not fmt.infinities and a.lo.size and not (a.lo.min() >= -top and a.hi.max() <= top):
+        nan = np.asarray(nan | np.isinf(nearest(fmt, a.lo)) | np.isinf(nearest(fmt, a.hi)))
+    return nan
 
 
 def nearest(fmt: Format, x: F64, normal: bool = False) -> F64:
-    """Each number rounded to nearest even; infinite beyond the format's range, also where it has no infinities. The
-    number itself in a format wider than float64. ``normal``: all are known to be normal numbers of the format."""
+    """Each number rounded to nearest even; infinite beyond the format's range, also where a NaN stands for infinities,
+    and the number nearest to zero where the format is not ``complete``. The number itself in a format wider than
+    float64. ``normal``: all are known to be normal numbers of the format."""
     if fmt == FLOAT64 or not in_float64(fmt):
         return x
     if fmt == FLOAT32:
         return x.astype(np.float32).astype(np.float64)
-    size = None if normal or not _regular(fmt) or not x.size else np.abs(x)
+    size = None if normal or not complete(fmt) or not x.size else np.abs(x)
     if normal or (size is not None and size.max() <= limits(fmt).top):
         x = np.asarray(x)
         drop = 53 - fmt.precision
@@ -164,17 +188,23 @@ def nearest(fmt: Format, x: F64, normal: bool = False) -> F64:
         return rounded
     if fmt == FLOAT16:
         return x.astype(np.float16).astype(np.float64)
-    if not _regular(fmt):
-        words = convert(FLOAT64, fmt, np.asarray(x, order="C").view(np.uint64))
-        return np.asarray(convert(fmt, FLOAT64, words)).view(np.float64)
+    large = np.inf if fmt.infinities or fmt.has_nan else limits(fmt).top
+    if not complete(fmt):
+        x = np.asarray(x, order="C")
+        words, flags = convert(FLOAT64, fmt, x.view(np.uint64), flags=True)
+        result = np.asarray(convert(fmt, FLOAT64, words)).view(np.float64)
+        instead = 0.0 if fmt.has_zero else limits(fmt).least
+        result = np.where(np.isnan(x), x, np.where(np.isnan(result), instead, result))
+        beyond = ((flags & Flags.OVERFLOW) != 0) | (np.isinf(x) & ((x > 0) | fmt.signed))
+        return np.where(beyond, np.copysign(large, x), result)
     result = _scaled(fmt, x, np.rint)
-    return np.where(np.abs(result) > limits(fmt).top, np.copysign(np.inf, result), result)
+    return np.where(np.abs(result) > limits(fmt).top, np.copysign(large, result), result)
 
 
 def nearest_single(fmt: Format, x: NDArray[np.float32]) -> NDArray[np.float32] | None:
     """``nearest`` of numbers of float32, in float32, for narrow formats; None where one overflows or is none."""
     known = limits(fmt)
-    if not _regular(fmt) or fmt.precision > 11 or known.emin < -126 or not x.size:
+    if not complete(fmt) or fmt.precision > 11 or known.emin < -126 or not x.size:
         return None
     size = np.abs(x)
     if not size.max() <= known.top:
@@ -194,7 +224,7 @@ def nearest_single(fmt: Format, x: NDArray[np.float32]) -> NDArray[np.float32] |
 
 def above(fmt: Format, x: F64) -> F64:
     """The least number of the format that is not below x: an end that is a number of the format where values are."""
-    if fmt == FLOAT64 or not in_float64(fmt) or not _regular(fmt):
+    if fmt == FLOAT64 or not in_float64(fmt) or not complete(fmt):
         return x
     x = np.asarray(x)
     if regular(fmt, x):
@@ -208,7 +238,7 @@ def above(fmt: Format, x: F64) -> F64:
 
 def below(fmt: Format, x: F64) -> F64:
     """The greatest number of the format that is not above x."""
-    if fmt == FLOAT64 or not in_float64(fmt) or not _regular(fmt):
+    if fmt == FLOAT64 or not in_float64(fmt) or not complete(fmt):
         return x
     return -above(fmt, -x)
 

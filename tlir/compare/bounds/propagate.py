@@ -26,8 +26,8 @@ from tlir.compare.bounds import (
     windows,
 )
 from tlir.compare.bounds.blocks import Run, alone, follow, joins, returned, schedule
-from tlir.compare.bounds.enclosure import Enclosure, Kept, Reasons, certain, evenly_tagged
-from tlir.compare.bounds.intervals import also_rounded
+from tlir.compare.bounds.enclosure import NAN, Enclosure, Kept, Reasons, certain, evenly_tagged
+from tlir.compare.bounds.intervals import also_rounded, complete, limits, missing
 from tlir.compare.bounds.policy import Freedoms
 from tlir.compare.bounds.step import Step
 from tlir.ir.graph import Body, Node, Ref
@@ -102,7 +102,7 @@ class _Nodes:
             self.folds.get(node.id) if stays else None,
         )
         made = (RULES[node.op](step),) if node.op in RULES else tuple(SEVERAL_RULES[node.op](step))
-        return tuple(evenly_tagged(_also_rounded(enclosure, self.freedoms)) for enclosure in made)
+        return tuple(evenly_tagged(_in_words(_also_rounded(enclosure, self.freedoms))) for enclosure in made)
 
 
 def propagate(
@@ -156,6 +156,31 @@ def _also_rounded(enclosure: Enclosure, freedoms: Freedoms) -> Enclosure:
     if done or dtype.format is None or not freedoms.keeps_excess(dtype.float_format) or enclosure.all_sure:
         return enclosure
     return Enclosure(enclosure.tensor, *also_rounded(dtype.float_format, enclosure.interval), enclosure.tag)
+
+
+def _in_words(enclosure: Enclosure) -> Enclosure:
+    """What is a number that the format does not have (zero, say, in some) is a NaN once it is stored; and what is a NaN
+    is a number in a format without NaN, from which operations go on."""
+    dtype = enclosure.dtype
+    if dtype.format is None or enclosure.all_sure:
+        return enclosure
+    fmt = dtype.float_format
+    if complete(fmt) and fmt.infinities and fmt.has_nan:
+        return enclosure
+    (lo, hi), tag = enclosure.interval, enclosure.tag
+    if fmt.has_nan:
+        nan = missing(fmt, enclosure.interval)
+        if not nan.any():
+            return enclosure
+        return Enclosure(enclosure.tensor, lo, hi, np.where(nan & enclosure.unsure, tag | NAN, tag))
+    open = enclosure.nan & enclosure.unsure
+    if not open.any():
+        return enclosure
+    wild = open & ~(np.isfinite(lo) & np.isfinite(hi))
+    instead = 0.0 if fmt.has_zero else limits(fmt).least
+    lo = np.where(wild, -np.inf, np.where(open, np.minimum(lo, instead), lo))
+    hi = np.where(wild, np.inf, np.where(open, np.maximum(hi, instead), hi))
+    return Enclosure(enclosure.tensor, lo, hi, tag)
 
 
 def enclose(

@@ -96,10 +96,13 @@ def _product(step: Step, terms: Interval, tag: Tags) -> Enclosure:
     result = iv.widened(total, error * 1.0001)
     regular = (most < known.top / 4) & ((least > known.tiny * 4) | (total.lo == 0) & (total.hi == 0))
     bound = iv.up(most * (1 + error))
-    # beyond the range partial products are lost, and what is left has any size up to that of the large factors
-    wild = Interval(np.where(most >= known.top / 4, -np.inf, -bound), np.where(most >= known.top / 4, np.inf, bound))
+    # beyond the range partial products are lost, and what is left has any size up to that of the large factors; where
+    # the accumulator does not have the 1 that it starts from, any size at all
+    large = (most >= known.top / 4) | (not iv.has_one(wide))
+    wild = Interval(np.where(large, -np.inf, -bound), np.where(large, np.inf, bound))
+    regular = regular & ~large
     result = Interval(np.where(regular, result.lo, wild.lo), np.where(regular, result.hi, wild.hi))
-    nan = nan | (most >= known.top / 4)
+    nan = nan | large | (wide.has_nan and not iv.complete(wide))
     empty = np.isnan(terms.lo).any(axis=0)
     result = Interval(np.where(empty, np.nan, result.lo), np.where(empty, np.nan, result.hi))
     result, overflow = step.rounded(fmt, result, unrounded=True)

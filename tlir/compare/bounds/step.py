@@ -26,7 +26,7 @@ from tlir.compare.bounds.enclosure import (
     merged_tags,
     with_flag,
 )
-from tlir.compare.bounds.intervals import F64, Interval, Mask, hull, limits, nearest
+from tlir.compare.bounds.intervals import F64, Interval, Mask, hull, limits, missing, nearest
 from tlir.compare.bounds.policy import Freedoms
 from tlir.floatlib.format import Format
 from tlir.ir.graph import Body, Node
@@ -106,6 +106,9 @@ class Step:
 
     def enclosed(self, interval: Interval, tag: Tags, sure: Mask | None = None, k: int = 0) -> Enclosure:
         """Values in the interval; the reference's own where ``sure`` is set. Elsewhere tags get UNSURE."""
+        fmt = self.results[k].dtype.format
+        if sure is not None and fmt is not None and not fmt.has_nan and self.freedoms.any:
+            sure = sure & ((tag & NAN) == 0)  # a NaN in a wider format, or between the operations that are fused
         some = sure is not None and bool(sure.any())
         if some and sure is not None and sure.all():
             return certain(self.results[k])
@@ -142,17 +145,14 @@ class Step:
     def rounded(self, fmt: Format, exact: Interval, unrounded: bool = False) -> tuple[Interval, Mask]:
         """The results, in a format, of an operation whose exact result lies in ``exact``, rounded once to nearest; with
         ``unrounded`` (or where results may stay in float32) also the exact result itself. Flushed where that is
-        permitted. Also where a NaN stands for an overflow."""
+        permitted. Also where a NaN stands for an overflow, or for a number that the format does not have."""
         kept = unrounded or self.freedoms.keeps_excess(fmt)
         lo = nearest(fmt, exact.lo)
         hi = lo if exact.hi is exact.lo else nearest(fmt, exact.hi)
-        nan: Mask = np.broadcast_to(np.False_, lo.shape)
-        if not fmt.infinities:
-            nan = np.isinf(lo) | np.isinf(hi)
         result = Interval(lo, hi)
         if kept:
             result = hull(result, exact)
-        return self.flushed(fmt, result), nan
+        return self.flushed(fmt, result), missing(fmt, exact)
 
     def flushed(self, fmt: Format, a: Interval) -> Interval:
         """The interval, and zero where a value in it is subnormal and may be flushed."""
@@ -194,7 +194,7 @@ class Step:
         """Whether values as small as the operand's format has them are flushed."""
         if operand.dtype.format is None:
             return False
-        least = 0.0 if not isinstance(operand, Certain) else limits(operand.dtype.float_format).step
+        least = 0.0 if not isinstance(operand, Certain) else limits(operand.dtype.float_format).least
         return self.freedoms.flushed_below(operand.dtype.float_format) > least
 
     def untouched(self, fmt: Format, *intervals: Interval) -> Mask:

@@ -62,22 +62,28 @@ def accumulated(step: Step, total: Sum) -> tuple[Interval, Mask]:
     if total.products:
         error = known.unit * (size + additions * (larger + count * known.unit * size))
         error = np.minimum(error, count * known.unit * size)
-        lost = count * max(step.freedoms.flushed_below(wide), known.step)
+        lost = count * max(step.freedoms.flushed_below(wide), known.least)
         # underflow loses at most that, and only where there are terms at all
         error = error + np.where(size > 0, lost, 0.0)
     else:
         error = additions * known.unit * np.minimum(larger + additions * known.unit * size, size)
         if step.freedoms.flush:
             error = error + np.where(size > 0, count * step.freedoms.flushed_below(wide), 0.0)
+    if not wide.has_zero:
+        # the starts, and every sum that ought to be zero or is below the smallest number, are that number
+        error = error + (2 * count + 1) * known.least
     error = iv.up(error * (1 + 2.0**-48)) + own
     lo, hi = total.exact.lo - error, total.exact.hi + error
     lo, hi = np.where(error == 0, lo, iv.down(lo)), np.where(error == 0, hi, iv.up(hi))
     # a sum of positive terms is not negative; nor one of negative terms positive
-    lo = np.where(total.exact.lo >= size * (1 - 2.0**-40), np.maximum(lo, 0.0), lo)
-    hi = np.where(-total.exact.hi >= size * (1 - 2.0**-40), np.minimum(hi, 0.0), hi)
+    if wide.has_zero:
+        lo = np.where(total.exact.lo >= size * (1 - 2.0**-40), np.maximum(lo, 0.0), lo)
+        hi = np.where(-total.exact.hi >= size * (1 - 2.0**-40), np.minimum(hi, 0.0), hi)
     # partial sums reach the sum of the terms of one sign
     above = (size + total.exact.hi) / 2 + error > known.top
     below = (size - total.exact.lo) / 2 + error > known.top
+    if not (wide.infinities or wide.has_nan):
+        above = below = above | below  # sums that ended at the largest number go on from there
     lo, hi = np.where(below, -np.inf, lo), np.where(above, np.inf, hi)
     result, overflow = Interval(lo, hi), np.zeros(lo.shape, np.bool_)
     if wide != fmt:
@@ -87,7 +93,7 @@ def accumulated(step: Step, total: Sum) -> tuple[Interval, Mask]:
         result = step.flushed(fmt, Interval(np.where(np.isinf(lo), lo, inner.lo), np.where(np.isinf(hi), hi, inner.hi)))
     else:
         result = step.flushed(fmt, result)
-    return result, overflow | (above & below)
+    return result, overflow | (above & below) | (wide.has_nan and not iv.complete(wide))
 
 
 def with_special(result: Interval, tag: Tags, special: Special) -> tuple[Interval, Tags]:
@@ -131,7 +137,7 @@ def sum_terms(step: Step, terms: Interval, tag: Tags) -> Enclosure:
     wide = accumulator(step).float_format
     count = terms.lo.shape[0]
     joined = reduced_tags(tag)
-    if wide.precision < step.dtype.float_format.precision:
+    if wide.precision < step.dtype.float_format.precision or not iv.complete(wide):
         terms = Interval(iv.nearest(wide, terms.lo), iv.nearest(wide, terms.hi))
     if not (step.freedoms.order or step.freedoms.flush or step.freedoms.excess):
         from tlir.compare.bounds.written import follows, ordered_sum, unordered
@@ -152,7 +158,7 @@ def sum_terms(step: Step, terms: Interval, tag: Tags) -> Enclosure:
     joined = np.where(nan, joined | NAN, joined)
     if some:
         return _special(step, result, joined, terms, tag)
-    written = not step.freedoms.order or count <= 1
+    written = not step.freedoms.order or (count <= 1 and iv.complete(wide))
     sure = (joined & UNSURE) == 0 if written and not step.freedoms.flush else None
     return step.enclosed(result, joined, sure)
 

@@ -43,7 +43,8 @@ def _cumulative(step: Step) -> Enclosure:
     sure = (joined & UNSURE) == 0
     if reducer == "add" and step.dtype.format is not None:
         result, joined = _running_sum(step, Interval(lo, hi), joined, count)
-        sure = sure & ((count <= 1) if step.freedoms.order else True) & (not step.freedoms.flush)
+        alone = (count <= 1) & iv.complete(accumulator(step).float_format)
+        sure = sure & (alone if step.freedoms.order else True) & (not step.freedoms.flush)
     elif reducer in ("maximum", "minimum", "and", "or") and (reducer in ("maximum", "minimum") or step.dtype.is_bool):
         choose = np.maximum if reducer in ("maximum", "or") else np.minimum
         result = Interval(choose.accumulate(lo, axis=0), choose.accumulate(hi, axis=0))

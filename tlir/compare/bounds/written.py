@@ -24,10 +24,13 @@ REASON = "the bound of any order, where the written order was asked for"
 
 
 def follows(step: Step, terms: Interval) -> bool:
-    """Whether the written order can be followed: finite real numbers of formats that float64 contains."""
+    """Whether the written order can be followed: finite real numbers of formats that float64 contains, and an
+    accumulator that has every sum, rounded."""
     wide, fmt = accumulator(step), step.dtype
     plain = fmt.is_float and in_float64(fmt.float_format) and wide.is_float and in_float64(wide.float_format)
-    return plain and bool(np.isfinite(terms.lo).all() and np.isfinite(terms.hi).all())
+    return (
+        plain and iv.complete(wide.float_format) and bool(np.isfinite(terms.lo).all() and np.isfinite(terms.hi).all())
+    )
 
 
 def words(dtype: DType, values: F64) -> Tensor:
