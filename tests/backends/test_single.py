@@ -101,8 +101,8 @@ def test_tables_in_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_register
 @pytest.mark.parametrize("name", single.KERNELS)
 def test_nothing_subnormal(name: str) -> None:
-    """Normal operands of every order of size, undecided ones too, lead to no subnormal numbers, which would take a hundred
-    times as long: the processor's flags say so."""
+    """Normal operands of every order of size, undecided ones too, lead to no subnormal numbers, which would take a
+    hundred times as long: the processor's flags say so."""
     random, run = np.random.default_rng(0), compiled(name)
     everywhere = [random.integers(0, 1 << 32, 1 << 16, dtype=np.uint32)]
     for low, high in ((-110, -87), (-88, -60), (-60, 0), (0, 60), (60, 90), (-3000, -100)):
