@@ -141,6 +141,29 @@ def test_a_reciprocal_that_is_flushed_makes_a_nan_of_an_infinity() -> None:
     assert quotient.nan.tolist() == [True, True]
 
 
+def test_the_sign_of_a_number_that_may_be_a_nan_is_open() -> None:
+    build = Builder()
+    x = build.input(TensorType((4,), NAMED["float16"]))
+    sign = build.spread(build.reduce(x, "add", 0), (4,), 0)
+    graph = build.graph(build.like("copysign", x, sign))
+    # the sum is -inf, or the NaN of two infinities, whose sign bit is not set here
+    given = [Tensor.from_numpy(np.array([-np.inf, 60000, 60000, 1], np.float16))]
+    (signed,), _ = enclose(graph.body, given, resolve("reorder"))
+    assert signed.lo.tolist() == [-np.inf, -60000, -60000, -1]
+    assert signed.hi.tolist() == [np.inf, 60000, 60000, 1]
+
+
+def test_a_reciprocal_of_a_power_that_ended_at_the_largest_number() -> None:
+    build = Builder()
+    graph = build.graph(build.like("integer_pow", build.input(TensorType((1,), NAMED["float32"])), exponent=-2))
+    graph, _ = cast(graph, Format(4, 5, 10, infinities=False, nans="none"))
+    type = graph.nodes[0].type
+    given = Tensor(type, np.asarray(convert(NAMED["float32"], type.dtype, np.array([44], np.float32).view(np.uint32))))
+    (power,), _ = enclose(graph.body, [given], resolve("frontend"))
+    # 44 * 44 is 63 there
+    assert power.lo[0] <= 1 / 44**2 < 1 / 63 <= power.hi[0] < 2 / 63
+
+
 @pytest.mark.parametrize("fmt", [SCALES, Format(4, 3, subnormals=False, signed_zero=False)], ids=str)
 def test_the_command_passes(fmt: Format, tmp_path: Path) -> None:
     graph, _ = cast(read(ROOT / "tests" / "golden" / "jax" / "square_sum.json"), fmt)

@@ -352,7 +352,7 @@ def certain_sign(a: Enclosure) -> NDArray[np.int64]:
     from tlir.floatlib.words import signs
 
     own = np.where(signs(a.dtype.float_format, a.tensor.words), -1, 1)
-    return np.where(a.unsure, np.where(a.lo > 0, 1, np.where(a.hi < 0, -1, 0)), own)
+    return np.where(a.unsure, np.where((a.lo > 0) & ~a.nan, 1, np.where((a.hi < 0) & ~a.nan, -1, 0)), own)
 
 
 def _remainder(step: Step) -> Enclosure:
@@ -421,6 +421,9 @@ def _integer_pow(step: Step) -> Enclosure:
         power = Interval(np.maximum(power.lo, 0.0), power.hi)
     power = _overflowing(power, known.top / 2)
     if exponent < 0:
+        if not (fmt.infinities or fmt.has_nan):
+            # a product that ended at the largest number
+            power = Interval(np.minimum(power.lo, known.top), np.maximum(power.hi, -known.top))
         small = iv.has_zero(power) | (np.minimum(np.abs(power.lo), np.abs(power.hi)) < 8 * known.tiny)
         one = Interval(np.ones_like(power.lo), np.ones_like(power.hi))
         quotient, nan, _ = iv.divide(one, power)
