@@ -213,7 +213,7 @@ def _auto_row(found: AutoOutput, several: bool) -> tuple[Cell, ...]:
         str(found.sample) if several else "",
         (found.verdict, VERDICT_STYLES.get(found.verdict, "passed")),
         counts,
-        str(found.ulps) if found.max_ulps else "0",
+        steps(found.ulps),
         short(absolute.absolute) if absolute else "–" if found.mismatched else "0",
         f"{found.justified:.3g}",
         f"{found.source.file}:{found.source.line}" if found.source else "",
@@ -238,7 +238,7 @@ def _row(found: OutputComparison, several: bool) -> tuple[Cell, ...]:
         str(found.type),
         str(found.sample) if several else "",
         f"{found.equal_words} of {found.count}",
-        str(found.ulps) if found.max_ulps else nothing,
+        steps(found.ulps) if found.max_ulps else nothing,
         f"{short(absolute.absolute)} {index_text(absolute)}" if absolute else nothing,
         f"{short(relative.relative)} {index_text(relative)}" if relative else "",
         f"{found.source.file}:{found.source.line}" if found.source else "",
@@ -257,12 +257,9 @@ def _show_failing(output: Output, found: OutputComparison, several: bool, pair: 
     rows = [
         (
             index_text(element) or "(scalar)",
-            element.expected,
-            element.got,
-            element.expected_words,
-            element.got_words,
+            *map(shortened, (element.expected, element.got, element.expected_words, element.got_words)),
             short(element.absolute) if element.absolute is not None else "–",
-            str(element.ulps) if element.ulps is not None else "–",
+            steps(element.ulps),
         )
         for element in found.worst
     ]
@@ -276,6 +273,22 @@ def _show_failing(output: Output, found: OutputComparison, several: bool, pair: 
 def index_text(element: Element | Bound) -> str:
     """ "[0,3]"; nothing for a scalar."""
     return f"[{','.join(map(str, element.index))}]" if element.index else ""
+
+
+def steps(ulps: int | None) -> str:
+    """A distance in ulps, short; a dash where there is none."""
+    from tlir.compare.text import ulps_text
+
+    return "–" if ulps is None else ulps_text(ulps)
+
+
+LONGEST = 80
+"""Characters up to which a value is shown as it is: the digits and words of all formats of up to 256 bits."""
+
+
+def shortened(text: str) -> str:
+    """A value of thousands of bits by its first and last digits; the JSON report has all of them."""
+    return text if len(text) <= LONGEST else f"{text[:40]}…{text[-16:]}"
 
 
 def short(value: Any) -> str:
@@ -302,7 +315,7 @@ def _cases(outcome: Outcome[CompareReport]) -> Iterator[Case]:
     several = outcome.report.samples > 1
     for found in outcome.report.outputs:
         name = found.name + (f" of sample {found.sample}" if several else "")
-        covered = f"{found.count} elements, {found.equal_words} with equal words, at most {found.ulps} ulps"
+        covered = f"{found.count} elements, {found.equal_words} with equal words, at most {steps(found.ulps)} ulps"
         verdict = f"verdict {found.verdict}; " if isinstance(found, _auto_output()) else ""
         covered = verdict + covered
         remarks = []

@@ -107,7 +107,7 @@ class Pairs:
 
 def show_pair(output: Output, pair: Pair) -> None:
     """The nodes that both recorded, those that add most first, and where special values are on one side alone."""
-    from tlir.cli.compare import short
+    from tlir.cli.compare import short, steps
     from tlir.cli.console import counted
     from tlir.compare.against import size
 
@@ -128,7 +128,7 @@ def show_pair(output: Output, pair: Pair) -> None:
                     node.label,
                     short(own.absolute) if own else "–",
                     short(far.absolute) if far else "–",
-                    "–" if node.difference.mismatched else str(node.difference.ulps),
+                    "–" if node.difference.mismatched else steps(node.difference.ulps),
                     f"{node.source.file}:{node.source.line}" if node.source else "",
                 )
             )

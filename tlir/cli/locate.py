@@ -113,7 +113,7 @@ def show_ledger(out: Output, found: Location) -> None:
 
 def show_suspect(out: Output, found: Location) -> None:
     """The suspect with its place, its worst element and the operands there."""
-    from tlir.cli.compare import index_text, short
+    from tlir.cli.compare import index_text, short, shortened, steps
 
     suspect = found.suspect
     assert suspect is not None
@@ -124,8 +124,8 @@ def show_suspect(out: Output, found: Location) -> None:
     rows: list[tuple[Cell, ...]] = []
     for element, bound in zip(suspect.local.worst, suspect.local.bounds, strict=False):
         permitted = f"{' '.join(bound.low)} to {' '.join(bound.high)}"
-        ulps = str(element.ulps) if element.ulps is not None else "–"
-        rows.append((index_text(element) or "(scalar)", element.expected, element.got, permitted, ulps))
+        values = shortened(element.expected), shortened(element.got)
+        rows.append((index_text(element) or "(scalar)", *values, permitted, steps(element.ulps)))
     out.table(("index", ">frontend", ">from its operands", ">permitted", ">ulps"), rows, indent=4)
     for operand in found.operands:
         place = "" if operand.index is None else f" at [{','.join(map(str, operand.index))}]"
@@ -143,15 +143,15 @@ def _severity(node: NodeDifference) -> int:
 
 
 def _row(node: NodeDifference) -> tuple[Cell, ...]:
-    from tlir.cli.compare import VERDICT_STYLES
+    from tlir.cli.compare import VERDICT_STYLES, steps
 
     far = node.propagated
     return (
         node.label,
         (node.verdict, VERDICT_STYLES.get(node.verdict, "passed")),
-        str(node.local.ulps) if node.local.max_ulps else "–" if node.local.mismatched else "0",
+        steps(node.local.ulps) if node.local.max_ulps else "–" if node.local.mismatched else "0",
         f"{node.local.justified:.3g}",
-        str(far.ulps) if far.max_ulps else "–" if far.mismatched else "0",
+        steps(far.ulps) if far.max_ulps else "–" if far.mismatched else "0",
         f"{far.equal_words} of {far.count}",
         f"{node.source.file}:{node.source.line}" if node.source else "",
     )

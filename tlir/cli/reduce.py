@@ -160,14 +160,14 @@ def _show(out: Output, file: str, reduction: Reduction, written: Written) -> Non
 
 
 def _show_values(out: Output, reduction: Reduction) -> None:
-    from tlir.cli.compare import index_text
+    from tlir.cli.compare import index_text, shortened, steps
 
     rows = [
         (
             index_text(element) or "(scalar)",
-            element.expected,
-            element.got,
-            str(element.ulps) if element.ulps is not None else "–",
+            shortened(element.expected),
+            shortened(element.got),
+            steps(element.ulps),
         )
         for element in reduction.found.worst
     ]

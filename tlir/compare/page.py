@@ -18,6 +18,7 @@ from tlir.compare.auto import VERDICTS, AutoOutput, AutoReport
 from tlir.compare.locate import LedgerEntry, Location, NodeDifference
 from tlir.compare.page_style import ERRORS, SCRIPT, STYLE
 from tlir.compare.report import CompareReport, Element, OutputComparison
+from tlir.compare.text import ulps_text
 from tlir.ir.graph import Graph, Node
 from tlir.passes.render.escape import xml
 from tlir.passes.render.svg import LIMIT, draw
@@ -169,7 +170,7 @@ def _elements(found: OutputComparison, sides: tuple[str, str] = ("recorded", "sh
     for k, element in enumerate(found.worst):
         cells = [_index(element), element.expected, element.got]
         cells += [" ".join(bounds[k].low), " ".join(bounds[k].high)] if k < len(bounds) else []
-        cells.append("–" if element.ulps is None else f"{element.ulps:,}")
+        cells.append("–" if element.ulps is None else ulps_text(element.ulps, ","))
         yield "<tr>" + "".join(_cell(cell, head) for cell, head in zip(cells, heads, strict=False)) + "</tr>"
     yield "</tbody></table></div>"
 
@@ -234,7 +235,7 @@ def _pair_nodes(pair: Pair) -> Iterator[str]:
 
 
 def _number(value: float, text: str | None = None) -> str:
-    shown = text if text is not None else f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+    shown = text if text is not None else ulps_text(value, ",") if isinstance(value, int) else f"{value:.3g}"
     return f'<td class="r" data-v="{value!r}">{xml(shown)}</td>'
 
 
@@ -248,10 +249,8 @@ def bars(histogram: Sequence[tuple[int, int]], limit: int = _BINS) -> list[tuple
     lines = [("0", counts.get(0, 0))]
     for start in range(first, top + 1, step):
         end = min(start + step - 1, top)
-        low, high = 1 << (start - 1), (1 << end) - 1
-        lines.append(
-            (f"{low}" if low == high else f"{low}–{high}", sum(counts.get(b, 0) for b in range(start, end + 1)))
-        )
+        low, high = ulps_text(1 << (start - 1)), ulps_text((1 << end) - 1)
+        lines.append((low if low == high else f"{low}–{high}", sum(counts.get(b, 0) for b in range(start, end + 1))))
     return lines
 
 
@@ -278,7 +277,7 @@ def _bars(lines: Sequence[tuple[str, int]]) -> str:
         y = 20 * k
         parts.append(f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{text}</text>')
         width = max(240 * count / most, 2 if count else 0)
-        most_ulps = int(text.split("–")[-1])
+        most_ulps = float(text.split("–")[-1])
         kind = "same" if not most_ulps else "low" if most_ulps <= 3 else "mid" if most_ulps < 2 * _MID else "high"
         parts.append(f'<rect class="{kind}" x="{left}" y="{y + 3}" width="{width:.1f}" height="15" rx="2"/>')
         parts.append(f'<text x="{left + width + 6:.1f}" y="{y + 15}">{count:,}</text>')

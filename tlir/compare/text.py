@@ -1,4 +1,5 @@
-"""Single elements as exact text: shortest decimals that read back to the same word, and hexadecimal words."""
+"""Single elements as exact text: shortest decimals that read back to the same word, and hexadecimal words; distances
+as short text."""
 
 from __future__ import annotations
 
@@ -8,6 +9,19 @@ from tlir.compare.pairs import by_element
 from tlir.floatlib.format import Format
 from tlir.floatlib.printing import to_decimal
 from tlir.ir.tensor import Tensor
+
+EXACT_DIGITS = 20
+"""Digits up to which a distance is written in full: those of every distance in formats of 64 bits."""
+
+
+def ulps_text(ulps: int, group: str = "") -> str:
+    """A distance in units in the last place for people: in full, its digits grouped by ``group``, or with four digits
+    ("1.205e+1232") in formats where it has hundreds."""
+    if ulps < 10**EXACT_DIGITS:
+        return f"{ulps:{group}}"
+    from decimal import Decimal
+
+    return f"{Decimal(ulps):.3e}"
 
 
 def word_values(tensor: Tensor, flat: int) -> list[int]:

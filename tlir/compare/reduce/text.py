@@ -11,7 +11,7 @@ from tlir.compare.auto import AutoOutput
 from tlir.compare.reduce.program import input_names
 from tlir.compare.reduce.search import Reduction, Rules
 from tlir.compare.report import Element
-from tlir.compare.text import element_text
+from tlir.compare.text import element_text, ulps_text
 from tlir.ir.graph import Graph
 from tlir.passes.render.escape import printable
 from tlir.passes.render.text import graph_text
@@ -115,7 +115,7 @@ def _values(reduction: Reduction) -> Iterator[str]:
         cells.append(_exact(element.got, element.got_words))
         if k < len(bounds):
             cells += [" ".join(bounds[k].low), " ".join(bounds[k].high)]
-        cells.append("–" if element.ulps is None else str(element.ulps))
+        cells.append("–" if element.ulps is None else ulps_text(element.ulps))
         yield "| " + " | ".join(cells) + " |"
     yield ""
     yield "| operand | type | values |"
