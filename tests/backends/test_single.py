@@ -15,6 +15,8 @@ from control_register import DENORMAL, UNDERFLOW, left_by, needs_register
 from llvmlite import ir
 
 from tlir.backends.cpu import device
+from tlir.backends.cpu.emission import emitted
+from tlir.backends.reference import evaluate
 from tlir.floatlib.elementary import elementary, single
 from tlir.floatlib.elementary.narrow.arrays import evaluate_fast
 from tlir.floatlib.format import FORMATS
@@ -22,6 +24,8 @@ from tlir.floatlib.soft import lanes, objects
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
+from tlir.kernel.ir import Launch
+from tlir.passes.lower import lower
 
 FLOAT32 = FORMATS["float32"]
 CHUNK = 1 << 18
@@ -133,3 +137,25 @@ def test_graphs(size: int) -> None:
     (found,) = device.evaluate(body, [Tensor(type, values.view(np.uint32))])
     expected = [elementary("exponential", FLOAT32, int(word))[0] for word in values.view(np.uint32)]
     assert found.words.tolist() == expected
+
+
+def test_what_is_left_is_compiled_once() -> None:
+    """However many exponentials a kernel has: exp(-exp(-exp(x)))."""
+    size = 1000
+    random = np.random.default_rng(1)
+    values = random.uniform(-5, 5, size).astype(np.float32)
+    values[::7] = random.choice(np.array(SPECIAL, np.float32), values[::7].size)
+    type = TensorType((size,), NAMED["float32"])
+    nodes = [Node(0, "input", (), {}, (type,))]
+    for op in ("exponential", "negate", "exponential", "negate", "exponential"):
+        nodes.append(Node(len(nodes), op, (Ref(len(nodes) - 1),), {}, (type,)))
+    body = Body(tuple(nodes), (0,), (Ref(5), Ref(3)))
+    for expected, found in zip(
+        evaluate(body, [Tensor.from_numpy(values)]), device.evaluate(body, [Tensor.from_numpy(values)]), strict=True
+    ):
+        assert expected.same_words(found)
+    (launch,) = lower(body).steps
+    assert isinstance(launch, Launch)
+    made = emitted(launch.kernel)
+    assert not isinstance(made, str)
+    assert made[1].count("define internal") == 1

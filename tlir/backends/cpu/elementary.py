@@ -68,8 +68,24 @@ def emit(kernel: Kernel, op: str, dtype: DType, lanes: Lanes, *items: Item) -> I
         left = machine.either(left, some)
     return lanes.words(
         dtype,
-        lanes.unlikely(left, [concatenated(b, words)], lambda: lanes.limbs(_decided(kernel, op, dtype, lanes, items))),
+        lanes.unlikely(left, [concatenated(b, words)], lambda: [_apart(kernel, op, dtype, lanes, items)]),
     )
+
+
+def _apart(kernel: Kernel, op: str, dtype: DType, lanes: Lanes, items: Sequence[Item]) -> Any:
+    """The words by a function of the module, so that what is rarely run is compiled once."""
+    module, name = lanes.builder.module, f"{op} {text_of(dtype.float_format)} {lanes.lanes}"
+    function = module.globals.get(name)
+    if function is None:
+        kind = lanes.type(word_type(dtype))
+        function = ir.Function(module, ir.FunctionType(kind, [kind] * len(items)), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        inside = Lanes(builder, lanes.lanes)
+        operands = [inside.word(item.dtype, word) for item, word in zip(items, function.args, strict=True)]
+        builder.ret(inside.bits(_decided(kernel, op, dtype, inside, operands)))
+    return lanes.builder.call(function, [lanes.bits(item) for item in items])
 
 
 def _decided(kernel: Kernel, op: str, dtype: DType, lanes: Lanes, items: Sequence[Item]) -> Item:
