@@ -14,7 +14,7 @@ import pytest
 from conformance import single, tensor_type, to_tensor, words_of
 from cuda_forms import inputs_of, same_all
 from lower_graphs import Builder
-from programs import ORDERS
+from programs import accepted
 
 from tlir.backends.cuda import nvrtc
 from tlir.backends.cuda.function import Source
@@ -63,9 +63,7 @@ def test_conformance_cases_on_a_host_build() -> None:
 def elementary(op: str, dtype: str) -> Body:
     builder, type = Builder(np.random.default_rng(0)), TensorType((150,), NAMED[dtype])
     operands = [builder.input(type) for _ in range(len(OPERATIONS[op].operands))]
-    for before in ORDERS.get(op, ()):
-        operands[0] = builder.add(before, operands[:1], type)
-    return builder.body([builder.add(op, operands, type)])
+    return builder.body([builder.add(op, accepted(builder, op, operands, type), type)])
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

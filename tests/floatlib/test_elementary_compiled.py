@@ -34,8 +34,9 @@ FLOAT32 = FORMATS["float32"]
 
 
 LEFT = {"zeta": 0.25, "polygamma": 0.5, "igamma": 0.1, "igammac": 0.1, "regularized_incomplete_beta": 0.25}
+LEFT |= {"igamma_grad_a": 0.75, "random_gamma_grad": 0.75}
 """Of operands of every kind, the share that kernels leave: those below 0 and large orders; operands next to each other
-that are large; values that may be numbers of the format, where there are flags."""
+that are large; values that may be numbers of the format, where there are flags; operands that are refused."""
 
 
 def specified(name: str, fmt: Format, row: tuple[int, ...]) -> tuple[int | None, int]:

@@ -115,6 +115,11 @@ def _gamma_limits(a: Number, x: Number, below: tuple[int, int], above: tuple[int
     return [(m.both(proper, low), *below), (m.both(proper, high), *above)]
 
 
+def gamma_derivative(fmt: Format, a: Number, x: Number) -> list[Case]:
+    """0 at x = 0, for an infinite a as well."""
+    return [(a.m.both(a > 0.0, x.equals(0.0)), *_word(zero_result(fmt, 0)))]
+
+
 def regularized_incomplete_beta(fmt: Format, a: Number, b: Number, x: Number) -> list[Case]:
     """The ends of the interval, and parameters with which all mass lies at one of them."""
     m = a.m
@@ -198,11 +203,13 @@ CASES: dict[str, Callable[..., list[Case]]] = {
     "atan2": atan2,
     "hypot": hypot,
     "igamma": igamma,
+    "igamma_grad_a": gamma_derivative,
     "igammac": igammac,
     "lgamma": lgamma,
     "log_add_exp": log_add_exp,
     "polygamma": polygamma,
     "power": power,
+    "random_gamma_grad": gamma_derivative,
     "regularized_incomplete_beta": regularized_incomplete_beta,
     "zeta": zeta,
 }

@@ -28,8 +28,6 @@ from tlir.passes.lower import (
 from tlir.passes.lower.dead import without
 from tlir.passes.lower.elementwise import element_reason
 from tlir.passes.lower.emitter import Compute, Emit, Frame, Refused
-from tlir.passes.lower.functions import REASON as NO_FUNCTION
-from tlir.passes.lower.functions import WITHOUT_KERNEL
 from tlir.passes.lower.fusion import Fusion
 from tlir.passes.lower.matrices import matrix_reason
 from tlir.passes.lower.merge import merged
@@ -50,11 +48,9 @@ PLANS: dict[str, Plan] = {**sorting.SERIES, **transforms.SERIES}
 LOWERED: frozenset[str] = frozenset((*COMPUTES, *EMITS, *PLANS, *control.COUNTED, "input", "constant"))
 """The operations that kernels compute, or that need no work."""
 
-REASONS: dict[str, str] = {
-    **dict.fromkeys(WITHOUT_KERNEL, NO_FUNCTION),
-}
-"""Why an operation has no kernel and is left to the reference. Some nodes of other operations have none either:
-``reason`` says why."""
+REASONS: dict[str, str] = {}
+"""Why an operation has no kernel in any dtype and is left to the reference; there is none now. Some nodes of other
+operations have none either: ``reason`` says why."""
 
 
 @remembered()

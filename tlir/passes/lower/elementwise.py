@@ -10,18 +10,15 @@ from tlir.ir.ops import Accumulate, arithmetic, complex_numbers, elementary, log
 from tlir.ir.types import DType
 from tlir.kernel.ir import Value
 from tlir.passes.lower.emitter import Compute, Emitter, Frame, Refused
-from tlir.passes.lower.functions import WITHOUT_KERNEL, function_reason
+from tlir.passes.lower.functions import function_reason
 from tlir.passes.lower.parts import complex_reason
 from tlir.passes.lower.places import Place
 
-NAMES = (
-    frozenset(
-        operation.name
-        for family in (arithmetic, elementary, special, logic, complex_numbers)
-        for operation in family.OPERATIONS
-    )
-    | {"convert", "reduce_precision"}
-) - WITHOUT_KERNEL
+NAMES = frozenset(
+    operation.name
+    for family in (arithmetic, elementary, special, logic, complex_numbers)
+    for operation in family.OPERATIONS
+) | {"convert", "reduce_precision"}
 """The operations whose result at an index is a function of the operands there and of nothing else."""
 
 

@@ -1,4 +1,4 @@
-"""Functions that no kernel computes.
+"""Functions that no kernel computes in some dtypes.
 
 What has one is said here once more, and a test compares it with ``tlir.floatlib``: asking there would load all of its
 functions, which takes longer than lowering most graphs.
@@ -15,7 +15,7 @@ _BESSEL = frozenset(
     f"bessel_{name}" for name in ("i0", "i1", "i0e", "i1e", "j0", "j1", "k0", "k1", "k0e", "k1e", "y0", "y1")
 )
 _NORMAL = frozenset({"erfcx", "ndtri", "log_ndtr"})
-_INCOMPLETE = frozenset({"igamma", "igammac", "regularized_incomplete_beta"})
+_INCOMPLETE = frozenset({"igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta"})
 _NARROW_ALONE = _BESSEL | _NORMAL | _INCOMPLETE | {"polygamma", "zeta"}
 """Functions with kernels for formats of at most 24 bits of precision only."""
 
@@ -25,16 +25,11 @@ _NOT_WIDE = frozenset({"lgamma", "digamma"})
 _NOT_DOUBLE = frozenset({"log_add_exp"})
 """Functions without a kernel of double-double numbers."""
 
-WITHOUT_KERNEL = frozenset(op.name for op in special.OPERATIONS) - _NARROW_ALONE - _NOT_DOUBLE
-REASON = "no kernel computes it within a proven bound"
-
-_WITH = _FUNCTIONS - WITHOUT_KERNEL
-
 
 def has_kernel(op: str, dtype: DType) -> bool:
     """Whether there is code with a proven bound for a function of a float dtype."""
     fmt = dtype.float_format
-    if op not in _WITH:
+    if op not in _FUNCTIONS:
         return False
     if op in _NARROW_ALONE:
         return _narrow(fmt)
@@ -93,8 +88,6 @@ def has_complex_kernel(op: str, component: DType) -> bool:
 
 def function_reason(op: str, dtype: DType) -> str | None:
     """Why a function of this dtype has no kernel; None for one that has, and for every other operation."""
-    if op in WITHOUT_KERNEL:
-        return REASON
-    if op not in _WITH or not dtype.is_float or has_kernel(op, dtype):
+    if op not in _FUNCTIONS or not dtype.is_float or has_kernel(op, dtype):
         return None
     return f"no kernel computes it in {dtype} within a proven bound"

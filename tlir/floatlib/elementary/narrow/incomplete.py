@@ -5,8 +5,8 @@ With D(a) = x**a e**-x / gamma(a + 1) (NIST Digital Library of Mathematical Func
     P(a, x) = D(a) (1 + x/(a + 1) + x**2 / ((a + 1)(a + 2)) + ...)                                      for x < a,
     Q(a, x) = D(a) (a/x + a (a - 1)/x**2 + ... down to a factor above 1) + Q(b, x), b = a - n <= 1,     for x >= a:
 
-positive terms, each less than the one before, so that one loop of N = ``TERMS`` steps sums either. A step has 4 u, so
-that a term has 4 N u, and their sum 5 N u. What is left of the first sum is at most t r / (1 - r), t being the last
+positive terms, each less than the one before, so that one loop of N = ``TERMS`` steps sums either. A step has 6 u, so
+that a term has 6 N u, and their sum 7 N u. What is left of the first sum is at most t r / (1 - r), t being the last
 term and r its factor; of the second as well, where it has not come down to b (DLMF 8.11(i): Q(a, x) <
 D(a) a/(x - a + 1) for a >= 1). Q = 1 - P is at least 0.36 where x < a and a > 1, and P = 1 - Q at least 1/2 where
 x >= a, because the median is below a.
@@ -14,7 +14,7 @@ x >= a, because the median is below a.
 **D** For a < 7 the exponent is L - x with L = a l, l = log x + (1 - a) R(1 + a), R = lgamma y / ((y - 1)(y - 2)) (6 u,
 and 2 u for the rounding of y: |y R'| <= 2 R, as R is a mean of digamma', ``gamma.lgamma_ratio``, and
 -t digamma''(t) <= 2 digamma'(t)). With M = |log x| + |1 - a| R, L has 24 u a M, and the exponent 25 u a M + u x. From 7
-on Stirling's series: a log(x/a) - (x - a) - S(1/a) has u (a + 22 a |log(x/a)| + 3 |x - a|) and 63 u, most of it for the
+on Stirling's series: a log(x/a) - (x - a) - S(1/a) has u (a + 24 a |log(x/a)| + 3 |x - a|) and 63 u, most of it for the
 term that follows the last of S; and the factor 1 / sqrt(2 pi a) 5 u. The exponential has 10 u.
 
 Where the exponent and its error are below -599, D is below 2**-864, and P and Q are at most 600 + sqrt a times that
@@ -22,9 +22,9 @@ Where the exponent and its error are below -599, D is below 2**-864, and P and Q
 nothing is known, nor where the result's is above a quarter of it.
 
 **Q(b, x) for x < 2** is w b S - (w - 1), w = e**L, S = x/(b + 1) - x**2 / (2! (b + 2)) + ... up to n = 22: the next
-term is below x u / 8. By Horner's rule, with pairs of terms of 7 u, S has 17 u x, as the magnitudes of its terms add up
+term is below x u / 8. By Horner's rule, with pairs of terms of 9 u, S has 22 u x, as the magnitudes of its terms add up
 to less than 1.85 x. L has 24 u b M, w 10 u more, and w - 1 28 u and w times L's error. As b S <= 1 and S <= x, together
-at most 29 u |w - 1| + w b (48 u M + 32 u x).
+at most 29 u |w - 1| + w b (48 u M + 40 u x).
 
 **Q(b, x) for x >= 2** is D(b) b / (x + (1 - b)/s_1), s_k = 1 + k/(x + (k + 1 - b)/s_(k+1)) (DLMF 8.9.2), where every
 number is positive. The logarithm of s_k changes with that of s_(k+1) = s by the factor k c s / ((x s + c)(x s + c +
@@ -70,7 +70,7 @@ def _ratio(a: Number, logarithm: Number) -> tuple[Number, Number]:
     return logarithm + rest, abs(logarithm) + abs(rest)
 
 
-def _density(a: Number, x: Number, logarithm: Number) -> tuple[Number, Number, Number]:
+def density(a: Number, x: Number, logarithm: Number) -> tuple[Number, Number, Number]:
     """(D, the error of its exponent, the exponent)."""
     near = a < STIRLING_FROM
     ratio, size = _ratio(a.minimum(STIRLING_FROM), logarithm)
@@ -82,7 +82,7 @@ def _density(a: Number, x: Number, logarithm: Number) -> tuple[Number, Number, N
     inverse = 1.0 / far
     series = inverse * (inverse * inverse).polynomial(LGAMMA_SERIES)
     exponent = exponent.where(near, slope - distance - series)
-    far_error = (far + abs(slope) * 22.0 + abs(distance) * 3.0 + 63.0) * ULP
+    far_error = (far + abs(slope) * 24.0 + abs(distance) * 3.0 + 63.0) * ULP
     error = error.where(near, far_error)
     factor = 1.0 / (far * TWO_PI).sqrt()
     return exponential(exponent) * factor.like(1.0).where(near, factor), error, exponent
@@ -101,7 +101,7 @@ def _below_one(b: Number, x: Number, logarithm: Number) -> tuple[Number, Number]
     weight = b * exponential(exponent)
     difference = expm1_of(exponent.between(-FAR, FAR))
     near = weight * (small * total) - difference
-    near_error = abs(difference) * (29 * ULP) + weight * (size * (48 * ULP) + small * (32 * ULP))
+    near_error = abs(difference) * (29 * ULP) + weight * (size * (48 * ULP) + small * (40 * ULP))
 
     large = x.between(FRACTION_FROM, LARGEST)
     p, q = x.like(1.0), x.like(1.0)
@@ -121,7 +121,7 @@ def _step(a: Number, x: Number, upper: Predicate, k: int) -> tuple[Number, Numbe
 
 
 def quotients(p: Number, q: Number, r: Number, s: Number) -> tuple[Number, Number]:
-    """(p/q, r/s) by one division, 4 u, for numbers within 2**510."""
+    """(p/q, r/s) by one division, 4 u beside those of p and q, or r and s, for numbers within 2**510."""
     inverse = 1.0 / (q * s)
     return p * s * inverse, r * q * inverse
 
@@ -137,7 +137,7 @@ def _incomplete(a: Number, x: Number, upper: Predicate) -> tuple[Number, Number,
     """(Q where ``upper`` holds and P elsewhere, its absolute error, where nothing is known)."""
     m = a.m
     logarithm = log(x)
-    density, exponent_error, exponent = _density(a, x, logarithm)
+    scale, exponent_error, exponent = density(a, x, logarithm)
     total, term, ratio = x.like(0.0).where(upper, 1.0), x.like(1.0), x.like(0.0)
     for k in range(0, TERMS, 2):
         ratios = quotients(*_step(a, x, upper, k), *_step(a, x, upper, k + 1))
@@ -145,8 +145,8 @@ def _incomplete(a: Number, x: Number, upper: Predicate) -> tuple[Number, Number,
             term = term * ratio
             total = total + term
     left = term * (ratio / (1.0 - ratio))
-    value = density * total
-    error = value * (exponent_error + (5 * TERMS + 20) * ULP) + density * left
+    value = scale * total
+    error = value * (exponent_error + (7 * TERMS + 20) * ULP) + scale * left
     # the rest of the upper function, where the sum came down to it
     rest, rest_error = _below_one(fractional(a, TERMS), x, logarithm)
     reached = m.both(upper, a < float(TERMS + 1))

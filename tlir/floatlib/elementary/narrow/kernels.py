@@ -17,6 +17,7 @@ from tlir.floatlib.elementary.narrow import (
     error,
     gamma,
     incomplete,
+    incomplete_derivative,
     modified,
     normal,
     power,
@@ -124,6 +125,12 @@ BINARY: dict[str, Kernel] = {
     "polygamma": Kernel(zeta.polygamma, 40 * ULP, zeta.polygamma_inside, (1.0, 0.5)),
     "igamma": Kernel(incomplete.igamma, 0.25, incomplete.gamma_inside, (0.5, 0.5), interleave=2),
     "igammac": Kernel(incomplete.igammac, 0.25, incomplete.gamma_inside, (0.5, 0.5), interleave=2),
+    "igamma_grad_a": Kernel(
+        incomplete_derivative.igamma_grad_a, 0.25, incomplete.gamma_inside, (0.5, 0.5), interleave=2
+    ),
+    "random_gamma_grad": Kernel(
+        incomplete_derivative.random_gamma_grad, 0.25, incomplete.gamma_inside, (0.5, 0.5), interleave=2
+    ),
     "log_add_exp": Kernel(normal.log_add_exp, 40 * ULP, fallback=(0.5, 0.5)),
     "atan2": Kernel(arc.atan2, 76 * ULP, fallback=(0.5, 0.5)),
     "hypot": Kernel(power.hypot, 4 * ULP, fallback=(0.5, 0.5)),
