@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import product
 from typing import Any
 
@@ -15,7 +16,8 @@ from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.rounding import Rounding
 from tlir.floatlib.soft import catalog, numpy_loop
 from tlir.floatlib.soft.catalog import EXTREMA, OPERANDS, Kernel
-from tlir.floatlib.words import to_ints
+from tlir.floatlib.soft.rounding import Result
+from tlir.floatlib.words import integer_dtype, to_ints
 
 big = pytest.importorskip("tlir.floatlib.soft.big", reason="llvmlite is not installed")
 llvm = pytest.importorskip("tlir.floatlib.soft.llvm")
@@ -172,3 +174,45 @@ def test_code_grows_with_the_limbs_not_with_their_square() -> None:
     for name in ("multiply", "divide", "sqrt", "fma"):
         lines = [len(big.emit(catalog.arithmetic(name, Format(20, bits))).splitlines()) for bits in (300, 4000)]
         assert lines[1] <= lines[0] + 10, name
+
+
+@pytest.mark.parametrize("width", [1, 3, 63, 64, 65, 127, 128, 300, 320, 511])
+def test_shifts_and_leading_zeros_are_those_of_integers(width: int) -> None:
+    rng = random.Random(width)
+    counts = [0, 1, 31, 63, 64, 65, 127, 128, 129, width - 1, width, width + 1, 640, 1 << 40]
+    numbers = [0, 1, (1 << width) - 1, 1 << (width - 1), *(rng.getrandbits(rng.randint(1, width)) for _ in range(12))]
+    rows = [(x, count) for x in numbers for count in counts]
+
+    def results(x: int, count: int) -> tuple[int, ...]:
+        kept = min(count, 2 * width)
+        lost = x & ((1 << kept) - 1) != 0
+        return (x << kept) % (1 << width), x >> kept, (x >> kept) | lost, width - x.bit_length()
+
+    operations = ("left_by", "right_by", "right_by_sticky", "leading_zeros")
+    for k, name in enumerate(operations):
+
+        def build(m: Any, x: Any, count: Any, name: str = name) -> Result:
+            if name == "leading_zeros":
+                found = m.integers.of_word(m, x.leading_zeros(), 64)
+            else:
+                found = getattr(x, name)(count.limbs[0], 1 << 41)
+            return Result(found.resized(640), None)
+
+        kernel = Kernel(f"{name} {width}", (width, 64), 640, 64, False, build, long=True)
+        memory = max(1, -(-width // 64))
+        first = np.array([[(x >> (64 * limb)) % (1 << 64) for limb in range(memory)] for x, _ in rows], np.uint64)
+        if memory == 1:
+            first = first[:, 0].astype(integer_dtype(width))
+        words, _ = llvm.run(kernel, (first, np.array([count for _, count in rows], np.uint64)))
+        got = [sum(int(limb) << (64 * j) for j, limb in enumerate(row)) for row in words]
+        assert got == [results(x, count)[k] for x, count in rows], name
+
+
+def test_nothing_shifts_a_long_number_by_what_is_not_known() -> None:
+    """LLVM takes seconds for it, and more than twice as long for twice the bits."""
+    for name in OPERANDS:
+        text = big.emit(catalog.arithmetic(name, Format(20, 1000), flags=True))
+        shifts = re.findall(r"(?:shl|lshr|ashr) i(\d{3,}) [^,]+, (\S+)", text)
+        assert shifts, name
+        assert all(count.isdigit() for bits, count in shifts if int(bits) > 128), name
+        assert not re.search(r"llvm\.ctlz\.i\d{3,}", text), name

@@ -17,7 +17,7 @@ from tlir.backends.cpu.values import Item, Lanes, word_type
 from tlir.backends.cuda.builder import WIDTHS, Builder, Text, expression, type_name
 from tlir.backends.cuda.calls import Called
 from tlir.backends.cuda.machine import CudaMachine
-from tlir.floatlib.soft.big import BigUint
+from tlir.floatlib.soft.big import BigUint, Whole
 from tlir.floatlib.soft.catalog import Kernel
 from tlir.floatlib.soft.digits import QUOTIENT_SCALE, ROOT_SCALE
 from tlir.floatlib.soft.division import (
@@ -33,7 +33,7 @@ from tlir.floatlib.soft.numpy_loop import count_limbs
 from tlir.ir.types import DType
 
 
-class CudaBigMachine(CudaMachine):
+class CudaBigMachine(Whole, CudaMachine):
     """A machine of 64-bit words whose other integers are ``BigUint``, as ``BigMachine``."""
 
     integers = BigUint

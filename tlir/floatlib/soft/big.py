@@ -1,15 +1,17 @@
 """The software kernels on wide formats: one element at a time, with integers of any width as LLVM's own.
 
 ``Uint`` writes every limb out, and the time that LLVM takes for that grows faster than the square of the limbs: minutes
-for a quotient of ten. Here an integer is one value of LLVM's type iN, whose sums, shifts and comparisons become code as
-long as the number, and products, quotients and roots are calls of functions with loops over limbs (``digits``). The
-kernels are the same functions of a machine. Each becomes a function of its own, which reads and writes memory.
+for a quotient of ten. Here an integer is one value of LLVM's type iN, whose sums and comparisons become code as long as
+the number, and products, quotients, roots and shifts by what is not known before are calls of functions with loops over
+limbs (``digits``). The kernels are the same functions of a machine. Each becomes a function of its own, which reads and
+writes memory.
 
 This module needs llvmlite.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from llvmlite import ir
@@ -41,6 +43,15 @@ class Long(Machine, Protocol):
 
     def product(self, x: BigUint, y: BigUint, count: int) -> BigUint:
         """The lowest limbs of a product."""
+
+    def moved_left(self, x: BigUint, count: Word, limit: int) -> BigUint:
+        """x * 2**count modulo 2 to its bits, for a count of at most ``limit``."""
+
+    def moved_right(self, x: BigUint, count: Word, limit: int) -> tuple[BigUint, Callable[[], Predicate]]:
+        """x / 2**count cut off, and what tells whether that lost anything."""
+
+    def zeros_ahead(self, x: BigUint) -> Word:
+        """How many of the number's bits are 0 from the highest on."""
 
     def digits_of_quotient(self, rest: BigUint, divisor: BigUint, steps: int) -> tuple[BigUint, BigUint]:
         """The quotient that so many digits make, and what is left of the rest (``digits.quotient``)."""
@@ -135,31 +146,19 @@ class BigUint(Uint):
         return BigUint(m, _resized(m, m.builder.lshr(self.value, ir.Constant(self.value.type, count)), bits), bits)
 
     def left_by(self, count: Word, limit: int) -> BigUint:
-        return self._shifted(self.m.builder.shl, count, limit)
+        return self.m.moved_left(self, count, limit)
 
     def right_by(self, count: Word, limit: int) -> BigUint:
-        return self._shifted(self.m.builder.lshr, count, limit)
+        return self.m.moved_right(self, count, limit)[0]
 
     def right_by_sticky(self, count: Word, limit: int) -> BigUint:
-        m = self.m
-        moved = self.right_by(count, limit)
-        lost = m.builder.icmp_unsigned("!=", moved.left_by(count, limit).value, self.value)
-        return BigUint(m, m.builder.or_(moved.value, m.builder.zext(lost, moved.value.type)), self.bits)
-
-    def _shifted(self, shift: Any, count: Word, limit: int) -> BigUint:
-        m, kind = self.m, self.value.type
-        small = min(limit, self.bits - 1)
-        amount = m.select(m.less(m.constant(small), count), m.constant(small), count) if limit > small else count
-        moved = shift(self.value, _resized(m, amount, kind.width))
-        if limit > small:
-            # LLVM's shifts are undefined from the width on
-            moved = m.builder.select(m.less(m.constant(small), count), ir.Constant(kind, 0), moved)
-        return BigUint(m, moved, self.bits)
+        moved, lost = self.m.moved_right(self, count, limit)
+        return moved.merged(BigUint(self.m, lost(), 1))
 
     # ---- questions --------------------------------------------------------------------------------------------------
 
     def leading_zeros(self) -> Word:
-        return _resized(self.m, self.m.leading_zeros(self.value), 64)
+        return self.m.zeros_ahead(self)
 
     def is_zero(self) -> Predicate:
         return self.m.builder.icmp_unsigned("==", self.value, ir.Constant(self.value.type, 0))
@@ -261,6 +260,31 @@ class BigUint(Uint):
         return self.m.builder.icmp_unsigned(sign, self.resized(bits).value, other.resized(bits).value)
 
 
+class Whole:
+    """Shifts and leading zeros by the builder's own instructions, for a ``Long`` machine whose builder has them for
+    integers of any width. (LLVM has, too; but the code that it makes of them takes it long.)"""
+
+    def moved_left(self: Any, x: BigUint, count: Word, limit: int) -> BigUint:
+        return self._shifted(self.builder.shl, x, count, limit)
+
+    def moved_right(self: Any, x: BigUint, count: Word, limit: int) -> tuple[BigUint, Callable[[], Predicate]]:
+        moved = self._shifted(self.builder.lshr, x, count, limit)
+        return moved, lambda: moved.left_by(count, limit).differs(x)
+
+    def zeros_ahead(self: Any, x: BigUint) -> Word:
+        return _resized(self, self.leading_zeros(x.value), 64)
+
+    def _shifted(self: Any, shift: Any, x: BigUint, count: Word, limit: int) -> BigUint:
+        kind, small = x.value.type, min(limit, x.bits - 1)
+        if limit <= small:
+            return BigUint(self, shift(x.value, _resized(self, count, kind.width)), x.bits)
+        # shifts are undefined from the width on
+        beyond = self.less(self.constant(small), count)
+        amount = self.select(beyond, self.constant(small), count)
+        moved = shift(x.value, _resized(self, amount, kind.width))
+        return BigUint(self, self.builder.select(beyond, ir.Constant(kind, 0), moved), x.bits)
+
+
 class BigMachine(LlvmMachine):
     """A machine of 64-bit words whose other integers are ``BigUint``."""
 
@@ -274,6 +298,26 @@ class BigMachine(LlvmMachine):
         factors = [argument for factor in (x, y) for argument in self._stored(factor)]
         self.builder.call(digits.product(self.builder.module), [out, ir.Constant(_I64, count), *factors])
         return self._loaded(out, count)
+
+    def moved_left(self, x: BigUint, count: Word, limit: int) -> BigUint:
+        place, limbs = self._stored(x)
+        out = self._room(limbs.constant)
+        self.builder.call(digits.shifted_left(self.builder.module), [out, place, limbs, count])
+        return self._loaded(out, limbs.constant).resized(x.bits)
+
+    def moved_right(self, x: BigUint, count: Word, limit: int) -> tuple[BigUint, Callable[[], Predicate]]:
+        place, limbs = self._stored(x)
+        out, lost = self._room(limbs.constant), self._room(1)
+        self.builder.call(digits.shifted_right(self.builder.module), [out, lost, place, limbs, count])
+        return self._loaded(out, limbs.constant).resized(x.bits), lambda: self.builder.icmp_unsigned(
+            "!=", self.builder.load(lost), self.constant(0)
+        )
+
+    def zeros_ahead(self, x: BigUint) -> Word:
+        place, limbs = self._stored(x)
+        out = self._room(1)
+        self.builder.call(digits.leading_zeros(self.builder.module), [out, place, limbs])
+        return self.subtract(self.builder.load(out), self.constant(64 * limbs.constant - max(x.bits, 1)))
 
     def digits_of_quotient(self, rest: BigUint, divisor: BigUint, steps: int) -> tuple[BigUint, BigUint]:
         count, number = count_limbs(rest.bits), ir.Constant(_I64, steps)

@@ -1,4 +1,4 @@
-"""Products, quotients and square roots of long numbers as LLVM functions with loops over 64-bit limbs.
+"""Products, quotients, square roots and shifts of long numbers as LLVM functions with loops over 64-bit limbs.
 
 Numbers are in memory, least significant limb first. Each function is made once in a module, where it is asked for. The
 bounds of the estimated digits are those of ``division``.
@@ -114,6 +114,13 @@ class _Numbers:
         b = self.builder
         return b.or_(b.shl(high, _word(count)), b.lshr(low, _word(64 - count)))
 
+    def turned(self, way: str, high: Any, low: Any, count: Any) -> Any:
+        """Of high:low shifted by a word modulo 64 the word that stands in the place of ``high`` where it is shifted to
+        the left, of ``low`` where to the right."""
+        kind = ir.FunctionType(_I64, [_I64] * 3)
+        intrinsic = self.builder.module.declare_intrinsic(f"llvm.fsh{way[0]}", [_I64], kind)
+        return self.builder.call(intrinsic, [high, low, count])
+
     def minus(self, x: Any, y: Any, borrow: Any) -> tuple[Any, Any]:
         """x - y - borrow modulo 2**64, and the next borrow; borrows are words."""
         b = self.builder
@@ -140,6 +147,62 @@ def product(module: ir.Module) -> Any:
                 numbers.store(carry, row, columns)
 
     return _function(module, "limbs product", [_LIMBS, _I64, _LIMBS, _I64, _LIMBS, _I64], write)
+
+
+def shifted_left(module: ir.Module) -> Any:
+    """shifted_left(out, x, n, count): x * 2**count modulo 2**(64 n), both of n limbs."""
+
+    def write(b: ir.IRBuilder, out: Any, x: Any, n: Any, count: Any) -> None:
+        numbers = _Numbers(b)
+        limbs = _least(b, b.lshr(count, _word(6)), n)
+        with counting(b, limbs) as k:
+            numbers.store(_word(0), out, k)
+        with carrying(b, b.sub(n, limbs), [_word(0)]) as (k, (below,), hand):
+            limb = numbers.load(x, k)
+            numbers.store(numbers.turned("left", limb, below, count), out, b.add(k, limbs))
+            hand(limb)
+
+    return _function(module, "limbs shifted left", [_LIMBS, _LIMBS, _I64, _I64], write)
+
+
+def shifted_right(module: ir.Module) -> Any:
+    """shifted_right(out, lost, x, n, count): x / 2**count cut off, both of n limbs; and the bits that are lost, or-ed
+    together in a word."""
+
+    def write(b: ir.IRBuilder, out: Any, lost: Any, x: Any, n: Any, count: Any) -> None:
+        numbers = _Numbers(b)
+        limbs = _least(b, b.lshr(count, _word(6)), n)
+        kept = b.sub(n, limbs)
+        with carrying(b, limbs, [_word(0)]) as (k, (some,), hand):
+            hand(b.or_(some, numbers.load(x, k)))
+        with carrying(b, kept, [_word(0)]) as (k, (above,), hand):
+            place = b.sub(b.sub(kept, k), _word(1))
+            limb = numbers.load(x, b.add(place, limbs))
+            numbers.store(numbers.turned("right", above, limb, count), out, place)
+            hand(limb)
+        # behind the loop, what was above the next limb is the lowest one that is kept
+        cut = b.and_(above, b.sub(b.shl(_word(1), b.and_(count, _word(63))), _word(1)))
+        numbers.store(b.or_(some, cut), lost, _word(0))
+        with counting(b, limbs) as k:
+            numbers.store(_word(0), out, b.add(kept, k))
+
+    return _function(module, "limbs shifted right", [_LIMBS, _LIMBS, _LIMBS, _I64, _I64], write)
+
+
+def leading_zeros(module: ir.Module) -> Any:
+    """leading_zeros(out, x, n): how many of the 64 n bits of x are 0 from the highest on."""
+
+    def write(b: ir.IRBuilder, out: Any, x: Any, n: Any) -> None:
+        numbers = _Numbers(b)
+        # of the highest limb that is not 0, or else of the lowest one
+        with carrying(b, n, [_word(0), _word(0)]) as (k, (place, top), hand):
+            limb = numbers.load(x, k)
+            none = b.icmp_unsigned("==", limb, _word(0))
+            hand(b.select(none, place, k), b.select(none, top, limb))
+        above = b.shl(b.sub(b.sub(n, place), _word(1)), _word(6))
+        numbers.store(b.add(above, b.ctlz(top, ir.Constant(ir.IntType(1), 0))), out, _word(0))
+
+    return _function(module, "limbs leading zeros", [_LIMBS, _LIMBS, _I64], write)
 
 
 def _least(b: ir.IRBuilder, x: Any, y: Any) -> Any:
