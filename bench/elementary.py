@@ -67,7 +67,11 @@ TORCH_SPECIAL = {
     **{f"bessel_{name}e": f"scaled_modified_bessel_{name}" for name in ("k0", "k1")},
     **{name: name for name in ("erfcx", "ndtri", "log_ndtr", "zeta")},
     "polygamma": "polygamma",
+    "igamma": "gammainc",
+    "igammac": "gammaincc",
 }
+GAMMA = ("igamma", "igammac", "igamma_grad_a", "random_gamma_grad")
+BETA = "regularized_incomplete_beta"
 PROBED = 200
 """Operands for which the specification is timed."""
 FIRST = ("exponential", "log", "tanh", "sine", "erf")
@@ -94,6 +98,11 @@ def deviates(name: str, rng: np.random.Generator, count: int) -> list[Floats]:
         columns = [np.abs(columns[0]) + np.float32(1), np.abs(columns[1])]
         if name == "polygamma":
             columns[0] = np.full(count, 1, np.float32)
+    elif name in GAMMA or name == BETA:
+        # parameters from e**-3 to e**4, and numbers drawn from these distributions
+        parameters = [np.exp(rng.uniform(-3, 4, count)) for _ in range(len(columns) - 1)]
+        drawn = rng.beta(*parameters) if name == BETA else rng.gamma(*parameters)
+        columns = [part.astype(np.float32) for part in (*parameters, drawn)]
     elif name == "log_plus_one":
         columns[0] = np.maximum(columns[0], np.float32(-0.9))
     return columns
@@ -188,10 +197,13 @@ def mpfr_differences(name: str, columns: list[Floats]) -> int:
 
 
 def anything(name: str, rng: np.random.Generator, count: int) -> list[Any]:
-    """Random words; the orders of functions that are refused for some orders are ordinary."""
+    """Random words; operands that are refused are ordinary ones instead."""
     words: list[Any] = [rng.integers(0, 1 << 32, count, dtype=np.uint32) for _ in KERNELS[name].fallback]
     if name in ("zeta", "polygamma"):
         words[0] = deviates(name, rng, count)[0].view(np.uint32)
+    elif name in ("igamma_grad_a", "random_gamma_grad"):
+        with np.errstate(invalid="ignore"):
+            words = [np.arcsinh(word.view(np.float32)).view(np.uint32) for word in words]
     return words
 
 

@@ -22,7 +22,9 @@ taken where x s <= a, or else where x <= 1/32 and b x <= 2; the sum where x s <=
 
 **What is left** of the series is at most t r / (1 - r), t being the last term and r the larger one of its factor and x,
 between which the next factors are; of the sum, where c = b - N is above 1, t c/a / (1 - x max(1, (a + c)/(a + 1)))
-(DLMF 8.17.8). These differences are at least 2**-42 where a and b are below 2**40; beyond, nothing is known.
+(DLMF 8.17.8). These differences are at least 2**-42 where a and b are below 2**40. Beyond, up to 2**300, only that I is
+outside every format is known, where E is: as the exponent's error is counted, |d| is above 2**-24 (a y + b x) then, and
+the side on which x lies is the right one.
 
 **The fraction** is taken with its elements divided by those beside it, (a + 1)**2 y, so that it has one constant
 x/y / (a + 1)**2 in it and numerator and denominator are within 2**830. The logarithm of V_j changes with that of
@@ -51,6 +53,7 @@ from tlir.floatlib.elementary.narrow.exp import FAR, exponential
 from tlir.floatlib.elementary.narrow.gamma import LGAMMA_RATIO, LGAMMA_SERIES
 from tlir.floatlib.elementary.narrow.incomplete import (
     LARGEST_ERROR,
+    LEAST_TERM,
     SMALLEST,
     STIRLING_FROM,
     TWO_PI,
@@ -66,7 +69,7 @@ from tlir.floatlib.soft.machine import Predicate
 ULP = 2.0**-53
 TERMS, FRACTION_STEPS = 96, 96
 LEAST, LEAST_PRODUCT = 1 / 32, 2.0
-LARGEST_PARAMETER = 2.0**40
+LARGEST_PARAMETER, LARGEST_KNOWN = 2.0**40, 2.0**300
 
 
 def beta_inside(a: Number, b: Number, x: Number) -> Predicate:
@@ -147,12 +150,14 @@ def regularized_incomplete_beta(a: Number, b: Number, x: Number) -> Outcome:
     numerator, denominator = q.where(finite, s), q.where(finite, 0.0)
     factor, last = (1.0 / w).where(finite, z), (q - 1.0).where(finite, float(TERMS))
     total, term, ratio = a.like(0.0).where(finite, 1.0), a.like(1.0), a.like(0.0)
+    least = a.like(0.0).where(finite, LEAST_TERM)
     for n in range(0, TERMS, 2):
         rows = [((numerator + step * float(k)) * factor, p + (denominator + step * float(k + 1))) for k in (n, n + 1)]
         for k, ratio in enumerate(quotients(*rows[0], *rows[1]), n):
             here = last > float(k)
             term = (term * ratio).where(here, term)
             total = total + term.where(here, 0.0)
+        term = term.maximum(least)
 
     largest = ratio.maximum(z)
     rest = q - float(TERMS)
@@ -179,7 +184,7 @@ def regularized_incomplete_beta(a: Number, b: Number, x: Number) -> Outcome:
     possible = m.both(m.both(rational, beside), m.both(m.negation(tiny), abs(1.0 - value) > 2.0**-30))
     unknown = m.both(exponent_error > LARGEST_ERROR, m.negation(tiny))
     unknown = m.either(unknown, error > value * 0.25)
-    unknown = m.either(unknown, m.either(a > LARGEST_PARAMETER, b > LARGEST_PARAMETER))
+    unknown = m.either(unknown, a.maximum(b) > a.like(LARGEST_KNOWN).where(tiny, LARGEST_PARAMETER))
     return Outcome(
         x.where(exact, value),
         exact,

@@ -57,6 +57,8 @@ FRACTION_FROM, FRACTION_STEPS, SERIES_TERMS = 2.0, 48, 22
 LARGEST_ERROR = 2.0**-20
 """Of an exponent."""
 SMALLEST = 2.0**-860
+LEAST_TERM = 2.0**-200
+"""A term below is taken for it where sums are at least 1, and series without end: subnormal numbers are slow."""
 LARGEST = 1024.0
 """Where x is beyond it, e**-x is outside every format."""
 
@@ -139,11 +141,13 @@ def _incomplete(a: Number, x: Number, upper: Predicate) -> tuple[Number, Number,
     logarithm = log(x)
     scale, exponent_error, exponent = density(a, x, logarithm)
     total, term, ratio = x.like(0.0).where(upper, 1.0), x.like(1.0), x.like(0.0)
+    least = x.like(0.0).where(upper, LEAST_TERM)
     for k in range(0, TERMS, 2):
         ratios = quotients(*_step(a, x, upper, k), *_step(a, x, upper, k + 1))
         for ratio in ratios:
             term = term * ratio
             total = total + term
+        term = term.maximum(least)
     left = term * (ratio / (1.0 - ratio))
     value = scale * total
     error = value * (exponent_error + (7 * TERMS + 20) * ULP) + scale * left

@@ -41,6 +41,7 @@ from tlir.floatlib.elementary.narrow.incomplete import (
     FACTORIALS,
     FRACTION_FROM,
     LARGEST_ERROR,
+    LEAST_TERM,
     SERIES_TERMS,
     SMALLEST,
     density,
@@ -124,6 +125,7 @@ def _sum(a: Number, x: Number, upper: Predicate) -> tuple[Number, Number]:
     step, last = a.like(-1.0).where(upper, 1.0), (a - 1.0).where(upper, float(TERMS))
     total, term, inverse = weight.like(0.0).where(upper, weight), x.like(1.0), 1.0 / x
     ratio = reciprocal = before = a
+    least = x.like(0.0).where(upper, LEAST_TERM)
     for n in range(0, TERMS, 2):
         places = [a + step * float(n + 1), a + step * float(n + 2)]
         for k, (place, reciprocal) in enumerate(
@@ -135,6 +137,7 @@ def _sum(a: Number, x: Number, upper: Predicate) -> tuple[Number, Number]:
             grown = (weight + reciprocal).where(here, weight)
             total = total + (term * weight.where(upper, grown)).where(here, 0.0)
             weight, before = grown, place
+        term = term.maximum(least)
     rest = a - float(TERMS)
     beyond = weight * (rest / (x - rest + 1.0)) + rest * inverse
     short = ratio / (1.0 - ratio)
