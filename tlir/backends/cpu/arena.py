@@ -89,6 +89,11 @@ class Source:
         if LEAST <= self._size <= AT_HAND_BYTES:
             self._blocks = _at_hand.setdefault(self._whole, deque(maxlen=AT_HAND))
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of an array."""
+        return self._size
+
     def new(self) -> tuple[NDArray[Any], int]:
         """An array, and its address."""
         if self._size < LEAST:

@@ -15,6 +15,7 @@ from tlir.backends.cpu.arena import empty
 from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, compile_kernel, effort
 from tlir.backends.cpu.phases import phases, pieces_of
 from tlir.backends.cpu.scratch import scratch_bytes
+from tlir.backends.cpu.script import Refused, Writer
 from tlir.backends.cpu.settle import passed_on
 from tlir.backends.cpu.steps import Layout, Steps
 from tlir.backends.cpu.threads import INTERRUPTIBLE_FROM, Phase, Schedule, scratch_address, share, threads
@@ -34,6 +35,9 @@ from tlir.passes.lower import lower
 
 SPLIT_FROM = 1 << 15
 """Scalar operations that a launch must do before a second thread pays: about 50 microseconds' worth."""
+
+SPLIT_INSIDE_FROM = 1 << 18
+"""Scalar operations that a launch inside a loop or branch must do for that: the loop then is no script."""
 
 PIECES = 4
 """Parts of a launch for each thread, at least: who comes late takes fewer of them."""
@@ -82,6 +86,8 @@ class Executable:
         self.unchanging = unchanging(self.program)
         self._kept: dict[int, dict[Ref, Any]] = {}
         """What the launches that are the same in every run have computed, by their steps."""
+        self._loops: dict[int, Steps | None] = {}
+        """Loops and branches by themselves, ready to run in the first run."""
         self._ready: Callable[[Sequence[Tensor]], list[Tensor]] | None = None
 
     def call(self, number: int, launch: Launch) -> Call | str:
@@ -143,19 +149,12 @@ class Executable:
         return peak, worst
 
     def steps(self, layout: Layout) -> Steps | None:
-        """The program ready to run; None where a step is not compiled."""
-        calls: dict[int, Call] = {}
-        for number, step in enumerate(self.program.steps):
-            if isinstance(step, Fallback):
-                return None
-            if isinstance(step, Launch):
-                call = self.call(number, step)
-                if isinstance(call, str) or not isinstance(call.compiled, Compiled | CompiledStages):
-                    return None
-                if number not in self.unchanging:
-                    calls[number] = call
-        fixed = {ref: tensor.words for ref, tensor in {**self.program.constants, **self.kept()}.items()}
-        return Steps(self.program, self._last, calls, fixed, layout, execute_at, SPLIT_FROM)
+        """The program ready to run; None where a kernel is not compiled."""
+        try:
+            script = Writer(executable, SPLIT_FROM, SPLIT_INSIDE_FROM).write(self)
+        except Refused:
+            return None
+        return Steps(self.program, script, layout, execute_at, _evaluated)
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs for inputs in the order of ``input_ids``."""
@@ -175,11 +174,14 @@ class Executable:
             for number, step in enumerate(self.program.steps)
             if isinstance(step, Launch) and number not in self.unchanging
         ]
+        evaluated = {node.id for node in steps.evaluated}
+        left = [step for step in self.program.steps if isinstance(step, Fallback) and step.node in evaluated]
         statistics = replace(
             self.statistics,
             kernels=len(launches),
             fused=sum(len(launch.kernel.nodes) for launch, _ in launches),
             bytes_moved=sum(call.bytes for _, call in launches if isinstance(call, Call)),
+            reference=[(step.node, step.reason) for step in left],
         )
         types = [self.program.types[ref] for ref in self.program.outputs]
 
@@ -205,8 +207,9 @@ class Executable:
                 self.keep(number, step, values)
             elif isinstance(step, Fallback):
                 node = self.body.nodes[step.node]
-                results = _without_kernel(node, tuple(values[ref] for ref in node.inputs))
-                statistics.reference.append((step.node, step.reason))
+                results, native = self._without_kernel(node, tuple(values[ref] for ref in node.inputs))
+                if not native:
+                    statistics.reference.append((step.node, step.reason))
                 values |= {Ref(step.node, k): tensor for k, tensor in enumerate(results)}
             else:
                 values[step.value] = self._renamed(step, values)
@@ -216,6 +219,25 @@ class Executable:
             setattr(statistics, once, getattr(self.statistics, once))
         self.statistics = statistics
         return [values[ref] for ref in self.program.outputs]
+
+    def _without_kernel(self, node: Node, operands: tuple[Tensor, ...]) -> tuple[Sequence[Tensor], bool]:
+        """The results of a node that has no kernel, and whether it is a loop or branch whose commands are compiled. It
+        is if it is work enough; a loop of unknown length begins without."""
+        if node.op not in REGION_EVALUATORS:
+            return _evaluated(node, operands), False
+        if node.op == "while":
+            operands, ended = _begun(node, operands)
+            if ended:
+                return operands, False
+        elif operations(_alone(self.body, node)) < REGION_COMPILED_FROM:
+            return _evaluated(node, operands), False
+        if node.id not in self._loops:
+            self._loops[node.id] = Executable(_alone(self.body, node)).steps(_words_layout)
+        steps = self._loops[node.id]
+        if steps is None or steps.evaluated:
+            return _evaluated(node, operands), False
+        words = [np.ascontiguousarray(tensor.words).reshape(words_shape(tensor.type)) for tensor in operands]
+        return list(map(made_of, node.types, steps.run(words))), True
 
     def keep(self, number: int, launch: Launch, values: dict[Ref, Any]) -> None:
         """Keep what a launch has computed if it is the same in every run."""
@@ -347,7 +369,7 @@ def _touched(body: Body, step: Any) -> tuple[Ref, ...]:
     return (*node.inputs, *(Ref(node.id, k) for k in range(len(node.types))))
 
 
-def _without_kernel(node: Node, operands: tuple[Tensor, ...]) -> Sequence[Tensor]:
+def _evaluated(node: Node, operands: tuple[Tensor, ...]) -> Sequence[Tensor]:
     """The results of a node that has no kernel: by the reference, but what is inside its regions as here."""
     if node.op in REGION_EVALUATORS:
         return REGION_EVALUATORS[node.op](node, operands, _region)
@@ -358,6 +380,28 @@ def _region(body: Body, inputs: Sequence[Tensor]) -> list[Tensor]:
     if operations(body) < REGION_COMPILED_FROM:
         return by_reference(body, inputs)
     return executable(body).run(inputs)
+
+
+def _begun(node: Node, operands: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], bool]:
+    """Takes the steps of a loop of unknown length by the reference until they are work enough to be compiled: the
+    carried values, and whether the loop has ended."""
+    condition, body = node.regions
+    each, spent = operations(condition) + operations(body), 0
+    while spent + each < REGION_COMPILED_FROM:
+        if not by_reference(condition, operands)[0].words:
+            return operands, True
+        operands = tuple(by_reference(body, operands))
+        spent += max(each, 1)
+    return operands, False
+
+
+def _alone(body: Body, node: Node) -> Body:
+    """A body of nothing but one of its nodes, whose operands are inputs."""
+    types = [body.type_of(ref) for ref in node.inputs]
+    inputs = [Node(k, "input", (), {}, (type,)) for k, type in enumerate(types)]
+    own = replace(node, id=len(inputs), inputs=tuple(Ref(k) for k in range(len(inputs))))
+    outputs = tuple(Ref(own.id, k) for k in range(len(own.types)))
+    return Body((*inputs, own), tuple(range(len(inputs))), outputs)
 
 
 @remembered()

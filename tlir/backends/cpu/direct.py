@@ -12,7 +12,6 @@ from tlir.backends.cpu.device import Executable
 from tlir.backends.cpu.steps import Steps
 from tlir.ir.tensor import numpy_dtype, words_shape
 from tlir.ir.types import TensorType
-from tlir.kernel.ir import Launch
 
 Array = NDArray[Any]
 
@@ -23,7 +22,7 @@ class Direct:
     def __init__(self, executable: Executable, steps: Steps) -> None:
         types = executable.program.types
         self.inputs = [(numpy_dtype(types[ref].dtype), types[ref].shape) for ref in executable.program.inputs]
-        self.steps = steps.steps
+        self.script = steps.script
         self._run = steps.run
 
     def run(self, arrays: Sequence[Any]) -> list[Array] | None:
@@ -44,14 +43,9 @@ def direct(executable: Executable) -> Direct | None:
     types = [program.types[ref] for ref in (*program.inputs, *program.outputs)]
     if any(numpy_dtype(type.dtype) is None or (type.dtype.is_integer and type.dtype.bits < 8) for type in types):
         return None
-    # arrays that a run hands out are new ones, each by itself
-    made = {ref for step in program.steps if isinstance(step, Launch) for ref in step.arguments}
-    if len(set(program.outputs)) != len(program.outputs) or any(
-        ref in program.inputs or ref in program.constants or ref not in made for ref in program.outputs
-    ):
-        return None
     steps = executable.steps(_native)
-    return None if steps is None else Direct(executable, steps)
+    # arrays that a run hands out are new ones, each by itself
+    return Direct(executable, steps) if steps is not None and steps.outputs_are_new else None
 
 
 def _native(type: TensorType) -> tuple[tuple[int, ...], np.dtype[Any]]:

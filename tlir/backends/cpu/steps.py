@@ -1,96 +1,147 @@
-"""A program whose steps are all compiled, ready to run on arrays: what is the same in every run is looked up once."""
+"""A program ready to run on arrays: its script, and the memory that it runs in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import ctypes
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tlir.backends.cpu.arena import Source
-from tlir.backends.cpu.compiled import Compiled, address
+from tlir.backends.cpu.commands import ARGUMENTS, CODE, LIMIT, SCRATCH, SLOTS, follow
+from tlir.backends.cpu.compiled import address
+from tlir.backends.cpu.script import ALIGNMENT, Evaluated, Script, Shared, nbytes
 from tlir.backends.cpu.settle import passed_on
-from tlir.backends.cpu.threads import scratch_address
+from tlir.backends.cpu.threads import INTERRUPTIBLE_FROM
 from tlir.floatlib.soft.objects import writable_address
-from tlir.ir.graph import Ref
+from tlir.ir.graph import Node
+from tlir.ir.tensor import Tensor, words_shape
 from tlir.ir.types import TensorType
-from tlir.kernel.ir import Alias, Program
+from tlir.kernel.ir import Program
 
 Array = NDArray[Any]
 Layout = Callable[[TensorType], tuple[tuple[int, ...], np.dtype[Any]]]
 Launched = Callable[[Any, list[int], int, object], None]
-"""``launched(compiled, addresses, work, held)`` runs the code of a launch; ``held`` keeps its arrays."""
+"""``launched(compiled, addresses, work, held)`` runs the code of a launch; ``held`` keeps its memory."""
+Evaluate = Callable[[Node, tuple[Tensor, ...]], Sequence[Tensor]]
+
+KEPT = 1 << 22
+"""Bytes of a program's memory up to which it is kept between runs; more comes from where large arrays come from."""
+
+
+class Frame:
+    """The slots of one run, and its memory."""
+
+    def __init__(self, script: Script, code: Any) -> None:
+        self.slots: Any = (ctypes.c_int64 * max(script.slots, 1))()
+        self.words: NDArray[np.int64] = np.ctypeslib.as_array(self.slots)
+        """The same memory."""
+        for slot, array in script.fixed.items():
+            self.slots[slot] = address(array)
+        scratch: NDArray[np.uint8] = np.empty(script.scratch + ALIGNMENT, np.uint8)
+        start = address(scratch)
+        arguments = (ctypes.c_int64 * script.arguments)()
+        self.control = (ctypes.c_int64 * 5)()
+        self.control[CODE], self.control[SLOTS] = ctypes.addressof(code), ctypes.addressof(self.slots)
+        self.control[SCRATCH], self.control[ARGUMENTS] = start + -start % ALIGNMENT, ctypes.addressof(arguments)
+        self.control[LIMIT] = INTERRUPTIBLE_FROM
+        self.address = ctypes.addressof(self.control)
+        self.memory: Any = None
+        self._held = (scratch, arguments)
 
 
 class Steps:
-    """Every value has a place in a list: first the inputs, then ``fixed``, then what steps make.
-
-    ``calls`` are the launches that every run needs, ``fixed`` the constants and what the other launches compute. What
-    is made has the shape and NumPy type of ``layout``. Launches of less work than ``small`` are called at once, all
-    others through ``launched``."""
+    """Runs a script. What it makes has the shape and NumPy type of ``layout``."""
 
     def __init__(
-        self,
-        program: Program,
-        last_uses: Sequence[Sequence[Ref]],
-        calls: Mapping[int, Any],
-        fixed: Mapping[Ref, Array],
-        layout: Layout,
-        launched: Launched,
-        small: int,
+        self, program: Program, script: Script, layout: Layout, launched: Launched, evaluate: Evaluate
     ) -> None:
-        self.launched = launched
-        self.fixed = []
-        for ref, words in fixed.items():
-            shape, dtype = layout(program.types[ref])
-            self.fixed.append(np.ascontiguousarray(words).view(dtype).reshape(shape))
-        self._fixed_addresses = [address(words) for words in self.fixed]
-        places = {ref: place for place, ref in enumerate((*program.inputs, *fixed))}
-        self.steps: list[tuple[Any, ...]] = []
-        for number, step in enumerate(program.steps):
-            call = calls.get(number)
-            if isinstance(step, Alias):
-                shape, _ = layout(program.types[step.value])
-                row: tuple[Any, ...] = (None, (places[step.of], shape), 0, (), ())
-                places[step.value] = len(places)
-            elif call is not None:
-                made = [(ref, new[2]) for ref, new in call.arguments if new is not None]
-                for ref, _ in made:
-                    places[ref] = len(places)
-                compiled, numbers = call.compiled, None
-                if isinstance(compiled, Compiled) and (compiled.plan.empty or call.work < small):
-                    numbers = (0, compiled.plan.outer, 0, compiled.plan.lanes)
-                sources = tuple(Source(*layout(type)) for _, type in made)
-                row = (compiled, numbers, call.work, sources, tuple(places[ref] for ref, _ in call.arguments))
+        self.script, self._launched, self._evaluate = script, launched, evaluate
+        self.evaluated = [row.node for row in script.rows if isinstance(row, Evaluated)]
+        """The nodes that are not in the script."""
+        self._code = (ctypes.c_int64 * max(len(script.code), 1))(*script.code)
+        self._follow = follow()
+        self._offsets = np.array(list(script.placed.values()), np.int64)
+        self._placed = np.array(list(script.placed), np.intp)
+        self._memory = Source((script.memory + ALIGNMENT,), np.dtype(np.uint8))
+        self._frames: deque[Frame] = deque()
+        count, types = len(program.inputs), [program.types[ref] for ref in program.outputs]
+        self._sources: list[Source] = []
+        self._results: list[tuple[int, tuple[int, ...] | None]] = []
+        """Of each output the number of its array among the inputs, what is made, and fixed ones; and its shape, if that
+        is not the array's."""
+        self._fixed: list[Array] = []
+        places: dict[int, int] = {}
+        shapes = {k: layout(program.types[ref])[0] for k, ref in enumerate(program.inputs)}
+        for slot, type in zip(script.outputs, types, strict=True):
+            shape, dtype = layout(type)
+            if slot < count:
+                place = slot
+            elif slot in places:
+                place = places[slot]
+            elif slot in script.fixed:
+                place = count + script.made + len(self._fixed)
+                self._fixed.append(script.fixed[slot].view(dtype).reshape(shape))
             else:
-                continue
-            gone = tuple(places[ref] for ref in last_uses[number] if places[ref] >= len(program.inputs))
-            self.steps.append((*row, gone))
-        self.outputs = [places[ref] for ref in program.outputs]
+                place = count + len(self._sources)
+                self._sources.append(Source(shape, dtype))
+            shapes.setdefault(place, shape)
+            places[slot] = place
+            self._results.append((place, None if shapes[place] == shape else shape))
+
+        new = range(count, count + len(self._sources))
+        self.outputs_are_new = [place for place, _ in self._results] == list(new)
+        """Whether every output is an array that a run makes, none twice."""
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for contiguous arrays that are just what the inputs take."""
-        values: list[Any] = [*inputs, *self.fixed]
         try:
-            addresses = [*map(writable_address, inputs), *self._fixed_addresses]
+            addresses = list(map(writable_address, inputs))
         except (TypeError, ValueError, BufferError):
-            addresses = [*map(address, inputs), *self._fixed_addresses]
-        for compiled, numbers, work, made, arguments, gone in self.steps:
-            for source in made:
-                array, start = source.new()
-                values.append(array)
-                addresses.append(start)
-            if compiled is None:
-                of, shape = numbers
-                values.append(values[of].reshape(shape))
-                addresses.append(addresses[of])
-            elif numbers is None:
-                self.launched(compiled, [addresses[place] for place in arguments], work, values)
-            elif not compiled.plan.empty:
-                scratch = scratch_address(compiled.plan.scratch)
-                compiled.call(*numbers, scratch, *[addresses[place] for place in arguments])
-            for place in gone:
-                values[place] = None
+            addresses = list(map(address, inputs))
+        values: list[Array] = list(inputs)
+        for source in self._sources:
+            array, start = source.new()
+            values.append(array)
+            addresses.append(start)
+        try:
+            frame = self._frames.pop()
+        except IndexError:
+            frame = Frame(self.script, self._code)
+        if frame.memory is None and self.script.memory:
+            frame.memory, start = self._memory.new()
+            frame.words[self._placed] = self._offsets + (start + -start % ALIGNMENT)
+        frame.slots[: len(addresses)] = addresses
+        for row in self.script.rows:
+            if isinstance(row, int):
+                self._stretch(frame.address, row)
+            elif isinstance(row, Shared):
+                self._launched(row.compiled, [frame.slots[slot] for slot in row.slots], row.work, (frame, values))
+            else:
+                self._between(frame, row)
         passed_on()
-        return [values[place] for place in self.outputs]
+        if self.script.memory > KEPT:
+            frame.memory = None
+        self._frames.append(frame)
+        values += self._fixed
+        return [values[place] if shape is None else values[place].reshape(shape) for place, shape in self._results]
+
+    def _stretch(self, frame: int, start: int) -> None:
+        while (start := self._follow(frame, start)) >= 0:
+            passed_on()
+
+    def _between(self, frame: Frame, row: Evaluated) -> None:
+        """A node that commands do not do."""
+        operands = tuple(Tensor(type, _words(frame.slots[slot], type).copy()) for slot, type in row.operands)
+        for (slot, type), result in zip(row.results, self._evaluate(row.node, operands), strict=True):
+            _words(frame.slots[slot], type)[...] = result.words
+
+
+def _words(place: int, type: TensorType) -> Array:
+    """The words of a tensor at an address."""
+    size = nbytes(type)
+    memory: Any = (ctypes.c_char * size).from_address(place)
+    return np.frombuffer(memory, type.dtype.word_dtype).reshape(words_shape(type))
