@@ -300,3 +300,21 @@ def test_little_is_left_of_what_distributions_ask(name: str) -> None:
         columns = [a, random.gamma(a).clip(1e-30)]
     words = [column.astype(np.float32).view(np.uint32) for column in columns]
     assert share_undecided(name, FLOAT32, *words) < 4e-4
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("fmt", ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
+@pytest.mark.parametrize("name", [name for name in EXACT if name != BETA])
+def test_every_pair_of_words(name: str, fmt: str) -> None:
+    words = np.arange(1 << FORMATS[fmt].width)
+    columns = [part.ravel() for part in np.meshgrid(words, words)]
+    for flags in (False, True):
+        assert not wrong(name, FORMATS[fmt], columns, [*WAYS][-1], flags)[0]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("fmt", ["float6_e2m3fn", "float6_e3m2fn"])
+def test_every_triple_of_words(fmt: str) -> None:
+    words = np.arange(1 << FORMATS[fmt].width)
+    columns = [part.ravel() for part in np.meshgrid(words, words, words)]
+    assert not wrong(BETA, FORMATS[fmt], columns, [*WAYS][-1], True)[0]
