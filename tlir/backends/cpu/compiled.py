@@ -19,6 +19,7 @@ from tlir.backends.cpu.phases import Shape
 from tlir.backends.cpu.settle import provide, provide_block
 from tlir.backends.cpu.stages import staged, work_of
 from tlir.backends.cpu.threads import threads
+from tlir.floatlib.exclusive import exclusive
 from tlir.floatlib.soft import objects
 from tlir.floatlib.soft.objects import address
 from tlir.kernel.ir import Kernel, Loop, results_of
@@ -103,15 +104,21 @@ def _compile(kernel: Kernel) -> Compiled | str:
             return _loaded(data, buffers)
         except (ValueError, TypeError, KeyError, RuntimeError):
             objects.was_foreign()
-    from tlir.backends.cpu.emission import emitted
-
-    made = emitted(kernel)
+    made = _emitted(kernel)
     if isinstance(made, str):
         return made
     plan, text = made
     data = json.dumps(asdict(plan)).encode() + b"\n" + objects.object_code(text, objects.PLAIN)
     objects.keep(key, data)
     return _loaded(data, buffers)
+
+
+@exclusive
+def _emitted(kernel: Kernel) -> tuple[Plan, str] | str:
+    """``emission.emitted``, which makes kernels of elementary functions with their tables."""
+    from tlir.backends.cpu.emission import emitted
+
+    return emitted(kernel)
 
 
 def _loaded(data: bytes, buffers: int) -> Compiled:

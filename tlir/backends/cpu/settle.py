@@ -9,17 +9,17 @@ is worth it, and by the specification otherwise.
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
-from threading import RLock, Thread, get_ident
+from threading import Thread, get_ident
 from typing import Any
 
 import llvmlite.binding as binding
 import numpy as np
 from numpy.typing import NDArray
 
+from tlir.floatlib.exclusive import exclusive
 from tlir.floatlib.format import Format, from_text
 from tlir.floatlib.soft import blocks
 from tlir.floatlib.soft.catalog import UNDECIDED, Kernel
@@ -36,29 +36,19 @@ _errors: dict[int, BaseException] = {}
 """What was raised in compiled code, by the thread that called it."""
 
 
-_one_at_a_time = RLock()
-"""Arb has one working precision for all threads of a process, which the specification changes as it goes."""
-
-
-def _unlocked() -> None:
-    """In a process that was forked: the thread that held the lock may not have come along."""
-    global _one_at_a_time
-    _one_at_a_time = RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlocked)
-
-
 @ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)
 def _elementary(name: bytes, lanes: int, operands: int, mask: int, memory: int) -> None:
     if get_ident() in _errors:
         return
     try:
-        with _one_at_a_time:
-            _evaluate(name.decode(), lanes, operands, mask, memory)
+        _settled(name.decode(), lanes, operands, mask, memory)
     except BaseException as error:  # an interruption too: compiled code cannot pass it on
         _errors[get_ident()] = error
+
+
+@exclusive
+def _settled(name: str, lanes: int, operands: int, mask: int, memory: int) -> None:
+    _evaluate(name, lanes, operands, mask, memory)
 
 
 def _evaluate(name: str, lanes: int, operands: int, mask: int, memory: int) -> None:

@@ -24,6 +24,7 @@ from tlir.backends.cuda.builder import Builder, Text
 from tlir.backends.cuda.emitter import counted, emitter_of
 from tlir.backends.cuda.function import BLOCK, THREAD, Source, assembled, pointers, spread_locals
 from tlir.backends.cuda.stages import staged
+from tlir.floatlib.exclusive import exclusive
 from tlir.floatlib.soft.lanes import I64
 from tlir.ir.graph import Graph
 from tlir.ir.types import DType
@@ -33,6 +34,7 @@ from tlir.kernel.patterns import as_contraction
 from tlir.passes.lower import lower
 
 
+@exclusive
 def source(kernel: Kernel) -> Source | str:
     """The kernel's C++, or why it has none."""
     total = prod(v.extent for v in kernel.space)

@@ -23,9 +23,12 @@ from tlir.floatlib.elementary.complex.words import UNARY as COMPLEX_UNARY
 from tlir.floatlib.elementary.complex.words import elementary_complex
 from tlir.floatlib.elementary.double import loop as double_double
 from tlir.floatlib.elementary.narrow import arrays as single
+from tlir.floatlib.elementary.narrow.kernels import KERNELS
+from tlir.floatlib.elementary.narrow.loop import loop as narrow_loop
 from tlir.floatlib.elementary.scalar import BINARY, UNARY, elementary
 from tlir.floatlib.elementary.special.words import SPECIAL
 from tlir.floatlib.elementary.wide import loop as fixed_point
+from tlir.floatlib.exclusive import exclusive
 from tlir.floatlib.format import Format
 from tlir.floatlib.words import Words, broadcast, from_ints, limbs, shape_of, to_ints, word_dtype
 
@@ -79,7 +82,7 @@ def evaluate(name: str, fmt: Format, *operands: Words, flags: bool = False) -> A
 
 def _evaluate(name: str, fmt: Format, columns: list[Words], flags: bool) -> tuple[Words, Any]:
     """Words (elements, limbs) and flags (elements; of no meaning unless asked for) of columns (elements, limbs)."""
-    return _by(_fast_paths(name, fmt), name, fmt, columns, flags)
+    return _by(_fast_paths(name, fmt, flags), name, fmt, columns, flags)
 
 
 def _by(paths: Sequence[Path], name: str, fmt: Format, columns: list[Words], flags: bool) -> tuple[Words, Any]:
@@ -103,12 +106,21 @@ Path = Callable[..., tuple[Words, Any, NDArray[np.intp]]]
 """``path(name, fmt, *operands, flags=flags)`` gives words, flags or None, and the indices that it leaves undecided."""
 
 
-def _fast_paths(name: str, fmt: Format) -> list[Path]:
+def _fast_paths(name: str, fmt: Format, flags: bool = False) -> list[Path]:
     """The ways to evaluate a function, the quickest first."""
     if single.applies(name, fmt):
+        _prepare_narrow(name, fmt, flags)
         return [single.evaluate_fast]
     paths: list[Path] = [double_double.evaluate_double] if double_double.applies(name, fmt) else []
     return [*paths, fixed_point.evaluate_wide] if fixed_point.applies(name, fmt) else paths
+
+
+@exclusive
+def _prepare_narrow(name: str, fmt: Format, flags: bool) -> None:
+    """Makes the loops that ``single.evaluate_fast`` may take, and the tables that it takes to make them."""
+    narrow_loop(name, fmt, flags)
+    if KERNELS[name].wide:
+        narrow_loop(name, fmt, flags, wide=True)
 
 
 def share_undecided(name: str, fmt: Format, *operands: Words) -> float:

@@ -20,6 +20,7 @@ from tlir.floatlib.elementary.exponential import invalid, pole
 from tlir.floatlib.elementary.special import functions as special_family
 from tlir.floatlib.elementary.special.words import SPECIAL
 from tlir.floatlib.elementary.trigonometric import multiple_of_pi
+from tlir.floatlib.exclusive import exclusive
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import NO_FLAGS, infinity_word, round_exact, zero_result
 
@@ -35,6 +36,7 @@ class Unary(NamedTuple):
     elsewhere: Callable[[Format, Dyadic], Result]
 
 
+@exclusive
 def elementary(name: str, fmt: Format, *words: int) -> Result:
     """The word and flags of a function of the words, rounded once; a key of ``UNARY``, ``BINARY`` or ``SPECIAL``.
 

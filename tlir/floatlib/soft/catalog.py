@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 
+from tlir.floatlib.exclusive import exclusive
 from tlir.floatlib.format import Format
 from tlir.floatlib.rounding import Rounding
 from tlir.floatlib.soft import conversion, kernels, selection
@@ -49,6 +50,7 @@ class Kernel:
     key: str = ""
     long: bool = False
 
+    @exclusive
     def __call__(self, m: Machine, *operands: Uint) -> Result:
         return self.build(m, *operands)
 

@@ -35,6 +35,7 @@ from tlir.floatlib.elementary.exponential import pole
 from tlir.floatlib.elementary.power import rsqrt as real_rsqrt
 from tlir.floatlib.elementary.scalar import atan2, elementary, hypot
 from tlir.floatlib.elementary.trigonometric import multiple_of_pi
+from tlir.floatlib.exclusive import exclusive
 from tlir.floatlib.format import Format
 from tlir.floatlib.ordering import negate
 from tlir.floatlib.rounding import NO_FLAGS, Flags, infinity_word, round_exact, zero_result
@@ -42,6 +43,7 @@ from tlir.floatlib.rounding import NO_FLAGS, Flags, infinity_word, round_exact, 
 Words = tuple[int, int]
 
 
+@exclusive
 def elementary_complex(name: str, fmt: Format, *operands: Words) -> tuple[Words, Flags]:
     """The words (real, imaginary) and flags of the function ``name`` (a key of ``UNARY`` or ``BINARY``).
 

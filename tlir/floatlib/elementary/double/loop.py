@@ -38,6 +38,7 @@ from tlir.floatlib.elementary.double.functions import (
 )
 from tlir.floatlib.elementary.number import Number
 from tlir.floatlib.elementary.scalar import elementary
+from tlir.floatlib.exclusive import exclusive
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.native import ensure_float_environment
 from tlir.floatlib.rounding import Flags
@@ -93,6 +94,7 @@ class Task:
 
 
 @cache
+@exclusive
 def loop(name: str, fmt: Format = FLOAT64, flags: bool = False, far: bool = False) -> Kernel:
     """The loop of a function in a format that ``fits``; its byte has flags if asked for. ``far``: by the kernel of
     ``FAR``. KeyError for another name."""

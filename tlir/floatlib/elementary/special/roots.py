@@ -16,12 +16,14 @@ from flint import arb, ctx, fmpq, fmpz
 from numpy.typing import NDArray
 
 from tlir.floatlib.arb import round_enclosure
+from tlir.floatlib.exclusive import exclusive
 from tlir.floatlib.format import FORMATS, Format
 from tlir.floatlib.rounding import round_exact, zero_result
 from tlir.floatlib.words import from_ints
 
 
 @lru_cache(maxsize=16)
+@exclusive
 def roots_of_unity(fmt: Format, n: int) -> tuple[tuple[int, int], ...]:
     """The words (cos, sin) of 2 pi j / n for j = 0, 1, ..., n - 1. Zeros are +0.
 
@@ -65,6 +67,7 @@ Pair = tuple[Doubles, Doubles]
 
 
 @lru_cache(maxsize=16)
+@exclusive
 def root_words(fmt: Format, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """The words of cos and sin of 2 pi j / n for j = 0, 1, ..., n - 1, as arrays that are not to be changed."""
     if n < MANY or fmt not in (FORMATS["float32"], FORMATS["float64"]):
