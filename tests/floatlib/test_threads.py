@@ -93,6 +93,23 @@ def test_functions_in_different_formats(restless: None) -> None:
     assert ctx.prec == before
 
 
+def test_results_that_are_kept(restless: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "MAX_TABLES", 1)
+    monkeypatch.setattr(arrays, "_TABLES", arrays._Tables())
+    words = np.array([0, 1, 0x3C00, 0x4000], np.uint16)
+    tasks = [(name, FORMATS[dtype]) for name in ("exponential", "tanh", "log") for dtype in ("float16", "bfloat16")]
+    wanted = [evaluate(*task, words).tobytes() for task in tasks]
+    end = time.monotonic() + 0.8
+
+    def looking_up(start: int) -> None:
+        k = start
+        while time.monotonic() < end:
+            k = (k + 1) % len(tasks)
+            assert evaluate(*tasks[k], words).tobytes() == wanted[k], tasks[k]
+
+    at_once([lambda start=start: looking_up(start) for start in range(4)])  # type: ignore[misc]
+
+
 def test_tables_of_kernels(restless: None) -> None:
     """A table is right only at its own precision: here, one that is made again and again."""
 
@@ -100,7 +117,11 @@ def test_tables_of_kernels(restless: None) -> None:
         return Fit(lambda x: x.exp(), -0.5, 0.5, 12, 30.0, 1.0).coefficients
 
     wanted, end, found = coefficients(), time.monotonic() + 2.0, []
-    kernel = Kernel("a table", (), 1, 64, False, lambda m: found.append(coefficients()))
+
+    def remember(m: Any) -> Any:
+        found.append(coefficients())
+
+    kernel = Kernel("a table", (), 1, 64, False, remember)
 
     def tables() -> None:
         while time.monotonic() < end:

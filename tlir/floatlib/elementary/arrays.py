@@ -199,14 +199,15 @@ class _Tables:
 
     def look_up(self, name: str, fmt: Format, operand: Words) -> tuple[Words, Flags8]:
         key = (name, fmt)
-        if key not in self._tables:
+        # each step by itself can be taken while other threads look up: at worst a table is filled again
+        table = self._tables.pop(key, None)
+        if table is None:
             size = 1 << fmt.width
-            fresh = np.zeros(size, word_dtype(fmt)), np.zeros(size, np.uint8), np.zeros(size, np.bool_)
-            self._tables[key] = fresh
-            if len(self._tables) > MAX_TABLES:
-                self._tables.popitem(last=False)
-        self._tables.move_to_end(key)
-        words, flags, known = self._tables[key]
+            table = np.zeros(size, word_dtype(fmt)), np.zeros(size, np.uint8), np.zeros(size, np.bool_)
+        self._tables[key] = table
+        if len(self._tables) > MAX_TABLES:
+            self._tables.popitem(last=False)
+        words, flags, known = table
         wanted = np.unique(operand[~known[operand]])
         if wanted.size:
             found, raised = _evaluate(name, fmt, [wanted.reshape(-1, 1)], flags=True)
