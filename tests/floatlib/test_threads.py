@@ -7,6 +7,7 @@ import random
 import sys
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -93,9 +94,18 @@ def test_functions_in_different_formats(restless: None) -> None:
     assert ctx.prec == before
 
 
+class Hesitant(OrderedDict[Any, Any]):
+    """A dictionary behind whose changes other threads have their turn."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        time.sleep(1e-4)
+
+
 def test_results_that_are_kept(restless: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "MAX_TABLES", 1)
     monkeypatch.setattr(arrays, "_TABLES", arrays._Tables())
+    monkeypatch.setattr(arrays._TABLES, "_tables", Hesitant())
     words = np.array([0, 1, 0x3C00, 0x4000], np.uint16)
     tasks = [(name, FORMATS[dtype]) for name in ("exponential", "tanh", "log") for dtype in ("float16", "bfloat16")]
     wanted = [evaluate(*task, words).tobytes() for task in tasks]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -206,7 +207,8 @@ class _Tables:
             table = np.zeros(size, word_dtype(fmt)), np.zeros(size, np.uint8), np.zeros(size, np.bool_)
         self._tables[key] = table
         if len(self._tables) > MAX_TABLES:
-            self._tables.popitem(last=False)
+            with suppress(KeyError):
+                self._tables.popitem(last=False)
         words, flags, known = table
         wanted = np.unique(operand[~known[operand]])
         if wanted.size:
