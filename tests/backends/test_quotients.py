@@ -111,9 +111,37 @@ def test_a_host_build(dtype: str) -> None:
     same(HostExecutable(quotients(NAMED[dtype], 60)), ordinary(dtype, 60))
 
 
+def shared(dtype: DType, op: str, rows: int, columns: int) -> Body:
+    """An operation on a matrix and what all elements of a row share, a number given, and a constant, on either side."""
+    builder = Builder(np.random.default_rng(3))
+    whole, scalar = TensorType((rows, columns), dtype), TensorType((), dtype)
+    x, column, number = (builder.input(type) for type in (whole, TensorType((rows,), dtype), scalar))
+    constants = [builder.add("constant", (), scalar, value=random_tensor(builder.random, scalar)) for _ in range(2)]
+    others = [builder.add("broadcast_in_dim", (column,), whole, broadcast_dimensions=(0,))]
+    others += [builder.add("broadcast_in_dim", (y,), whole, broadcast_dimensions=()) for y in (number, *constants)]
+    return builder.body([builder.add(op, pair, whole) for y in others for pair in ((x, y), (y, x))])
+
+
+@pytest.mark.parametrize("op", ["divide", "power"])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16"])
+def test_what_all_elements_share(name: str, op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = shared(complex_of(NAMED[name]), op, 3, 37)
+    inputs = [random_tensor(np.random.default_rng(4), type) for type in body.input_types]
+    for count in ("1", "2"):
+        monkeypatch.setenv("TLIR_THREADS", count)
+        same(Executable(body), inputs)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_what_all_elements_share_on_a_host_build(dtype: str) -> None:
+    body = shared(NAMED[dtype], "divide", 2, 17)
+    same(HostExecutable(body), [random_tensor(np.random.default_rng(4), type) for type in body.input_types])
+
+
 def test_the_lowering_is_checked() -> None:
     body = quotients(NAMED["complex64"], 3)
     assert check_lowering(Graph(body)).status == "passed"
+    assert check_lowering(Graph(shared(NAMED["complex64"], "divide", 2, 3))).status == "passed"
 
 
 @pytest.mark.parametrize("name", ["float128", "float8_e8m0fnu"])

@@ -8,9 +8,10 @@ from lower_graphs import Builder, random_tensor
 
 from tlir.backends import run
 from tlir.backends.interpreter import run_program
-from tlir.ir.graph import Body, Graph
+from tlir.ir.graph import Body, Graph, Ref
 from tlir.ir.types import NAMED, TensorType
 from tlir.kernel.ir import Fallback, Launch
+from tlir.kernel.verify import verify_program
 from tlir.passes.lower import REASONS, lower
 
 F32 = NAMED["float32"]
@@ -85,6 +86,33 @@ def test_two_pairs_that_would_wait_for_each_other() -> None:
     first = b.add("add", (a, sorted_c), VECTOR)
     second = b.add("add", (c, sorted_a), VECTOR)
     assert sorted(outputs_of_kernels(b.body([a, c, first, second]))) in ([1, 1, 1, 1], [1, 1, 2])
+
+
+def crossing(b: Builder) -> tuple[Ref, Ref, Ref, Ref]:
+    """first and last could be filled by one kernel, and so could second and third; last needs second, and third needs
+    first, by way of a value that comes earlier than second and is not an array."""
+    x, y = b.input(VECTOR), b.input(VECTOR)
+    first = b.add("tanh", (x,), VECTOR)
+    ordered = b.add("sort", (b.add("negate", (first,), VECTOR),), VECTOR, dimension=0)
+    second = b.add("exponential", (y,), VECTOR)
+    third = b.add("add", (ordered, y), VECTOR)
+    last = b.add("add", (b.add("reverse", (second,), VECTOR, dimensions=(0,)), x), VECTOR)
+    return first, second, third, last
+
+
+def test_groups_that_would_wait_for_each_other_through_what_is_no_array() -> None:
+    b = builder()
+    first, second, third, last = crossing(b)
+    program = lower(body := b.body([first, second, third, last]))
+    assert outputs_of_kernels(body).count(2) == 1
+    assert verify_program(program, body).ok
+    filled = [
+        {ref for buffer, ref in zip(step.kernel.buffers, step.arguments, strict=False) if buffer.role == "output"}
+        for step in program.steps
+        if isinstance(step, Launch)
+    ]
+    assert {first, last} in filled
+    assert {second} in filled
 
 
 def test_a_large_array_is_not_filled_by_the_one_iteration_that_sums_it() -> None:

@@ -39,7 +39,10 @@ RANGES: dict[Format, Ranges] = {FLOAT32: Ranges(24, 88), FLOAT64: Ranges(100, 90
 
 def suits(dtype: DType, lanes: Lanes, dividend: Item, divisor: Item) -> bool:
     """Whether the divisor is one for all lanes that LLVM does not know to be a power of two."""
-    if dtype.format not in RANGES or lanes.lanes < LEAST_LANES or divisor.lanes > 1 or dividend.lanes == 1:
+    # the quotient of complex numbers has no such short cut, though their parts have such a format
+    if not dtype.is_float or dtype.format not in RANGES:
+        return False
+    if lanes.lanes < LEAST_LANES or divisor.lanes > 1 or dividend.lanes == 1:
         return False
     if not objects.has_fma():
         return False
