@@ -81,13 +81,14 @@ def test_no_execution_leaves_its_enclosure_in_many_graphs(seed: int, zero: bool 
     assert [left(k, zero) for k in range(seed, seed + 100)] == [[]] * 100
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(60))
 def test_rounding_of_ends_is_that_of_words_and_monotone_where_there_is_none(seed: int) -> None:
     rng = np.random.default_rng(seed)
     fmt = drawn_format(rng)
     edges = np.array([0.0, -0.0, 1.0, np.inf, iv.limits(fmt).tiny, iv.limits(fmt).step, iv.limits(fmt).top])
     some = rng.normal(size=40) * 2.0 ** rng.integers(-9, 9, 40)
-    x = np.concatenate((edges, -edges, np.nextafter(edges, -1), some))
+    ties = np.outer([1.5, 1.25, 1.375], 2.0 ** np.arange(-9, 10)).reshape(-1)
+    x = np.concatenate((edges, -edges, np.nextafter(edges, -1), some, ties, -ties))
     x = np.sort(x[np.isfinite(x)])
     with np.errstate(over="ignore"):
         got = iv.nearest(fmt, x)

@@ -174,8 +174,9 @@ def nearest(fmt: Format, x: F64, normal: bool = False) -> F64:
         return x
     if fmt == FLOAT32:
         return x.astype(np.float32).astype(np.float64)
-    size = None if normal or not complete(fmt) or not x.size else np.abs(x)
-    if normal or (size is not None and size.max() <= limits(fmt).top):
+    plain = complete(fmt) and fmt.fraction_bits > 0
+    size = None if normal or not plain or not x.size else np.abs(x)
+    if (normal and plain) or (size is not None and size.max() <= limits(fmt).top):
         x = np.asarray(x)
         drop = 53 - fmt.precision
         added = np.asarray(x.view(np.uint64) >> np.uint64(drop))
@@ -189,7 +190,8 @@ def nearest(fmt: Format, x: F64, normal: bool = False) -> F64:
     if fmt == FLOAT16:
         return x.astype(np.float16).astype(np.float64)
     large = np.inf if fmt.infinities or fmt.has_nan else limits(fmt).top
-    if not complete(fmt):
+    if not plain:
+        # without a fraction, which word is even depends on the bias
         x = np.asarray(x, order="C")
         words, flags = convert(FLOAT64, fmt, x.view(np.uint64), flags=True)
         result = np.asarray(convert(fmt, FLOAT64, words)).view(np.float64)
@@ -204,7 +206,7 @@ def nearest(fmt: Format, x: F64, normal: bool = False) -> F64:
 def nearest_single(fmt: Format, x: NDArray[np.float32]) -> NDArray[np.float32] | None:
     """``nearest`` of numbers of float32, in float32, for narrow formats; None where one overflows or is none."""
     known = limits(fmt)
-    if not complete(fmt) or fmt.precision > 11 or known.emin < -126 or not x.size:
+    if not complete(fmt) or not 1 < fmt.precision <= 11 or known.emin < -126 or not x.size:
         return None
     size = np.abs(x)
     if not size.max() <= known.top:
