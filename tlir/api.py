@@ -107,16 +107,21 @@ class Graph:
         return found
 
     def _run_directly(self, arrays: Any) -> Any:
-        """What ``run`` returns, where the inputs are just the arrays that small compiled kernels take; else None."""
-        if not isinstance(arrays, list | tuple) or self.ir.output_tree is not None:
-            return None
+        """What ``run`` returns, where the inputs are just the arrays that compiled kernels take; else None."""
         known = self.__dict__.get("_direct")
         if known is None:
             from tlir.backends import prepare_compiled
 
             known = prepare_compiled(self.ir)
             object.__setattr__(self, "_direct", known)
-        return known.run(arrays) if known else None
+        if not known or arrays is None:
+            return None
+        results = known.run(arrays) if isinstance(arrays, list | tuple) else None
+        if results is None:
+            from tlir.arguments import in_order
+
+            results = known.run(in_order(self.ir, arrays))
+        return results if results is None else self._in_structure(results)
 
     def iterate(
         self,
@@ -173,11 +178,15 @@ class Graph:
 
     def _results(self, tensors: Sequence[Tensor]) -> Any:
         """The outputs as NumPy arrays in their structure."""
+        # copies: an output may be an input or a constant, which nobody should change through it
+        return self._in_structure([tensor.to_numpy().copy() for tensor in tensors])
+
+    def _in_structure(self, results: list[Any]) -> Any:
+        if self.ir.output_tree is None:
+            return results
         from tlir.ir.tree import build
 
-        # copies: an output may be an input or a constant, which nobody should change through it
-        results = [tensor.to_numpy().copy() for tensor in tensors]
-        return results if self.ir.output_tree is None else build(self.ir.output_tree, results)
+        return build(self.ir.output_tree, results)
 
     def cast(
         self,

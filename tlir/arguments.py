@@ -37,17 +37,22 @@ def bind(graph: Graph, arrays: Any) -> list[Tensor]:
     UsageError TL0601 for values that are missing, left over, or of another type.
     """
     names, types = graph.body.input_names(), graph.body.input_types
-    if isinstance(arrays, Mapping):
-        values = _by_name(arrays, names)
-    elif isinstance(arrays, Sequence) and not isinstance(arrays, str | bytes):
-        values = _by_position(graph, arrays, names)
-    else:
-        raise UsageError(
-            "TL0601",
-            f"the inputs are {_kind(arrays)}, not a sequence or a mapping of arrays",
-            hint="give a list, also for one input: graph.run([array])",
-        )
+    values = in_order(graph, arrays)
     return [tensor_of(value, type, name) for value, type, name in zip(values, types, names, strict=True)]
+
+
+def in_order(graph: Graph, arrays: Any) -> list[Any]:
+    """What ``bind`` makes tensors of, as it was given."""
+    names = graph.body.input_names()
+    if isinstance(arrays, Mapping):
+        return _by_name(arrays, names)
+    if isinstance(arrays, Sequence) and not isinstance(arrays, str | bytes):
+        return _by_position(graph, arrays, names)
+    raise UsageError(
+        "TL0601",
+        f"the inputs are {_kind(arrays)}, not a sequence or a mapping of arrays",
+        hint="give a list, also for one input: graph.run([array])",
+    )
 
 
 def _by_name(arrays: Mapping[Any, Any], names: Sequence[str]) -> list[Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 MAX_DEPTH = 200
@@ -150,10 +151,16 @@ def build(tree: Tree, values: Sequence[Any]) -> Any:
         case "dict":
             return dict(zip(tree.keys, children, strict=True))
         case "namedtuple":
-            return namedtuple(tree.name, [str(key) for key in tree.keys], rename=True)(*children)
+            return _named(tree.name, tuple(map(str, tree.keys)))(*children)
         case _:
             split = len(children) - len(tree.keys)
             return tuple(children[:split]), dict(zip(tree.keys, children[split:], strict=True))
+
+
+@lru_cache(maxsize=256)
+def _named(name: str, fields: tuple[str, ...]) -> Any:
+    """A class of named tuples: to make one takes a hundred times as long as what it is made for."""
+    return namedtuple(name, fields, rename=True)
 
 
 def leaf_paths(tree: Tree, root: str = "") -> list[str]:

@@ -148,13 +148,13 @@ class Executable:
                 total -= held.pop(ref, 0)
         return peak, worst
 
-    def steps(self, layout: Layout) -> Steps | None:
-        """The program ready to run; None where a kernel is not compiled."""
+    def steps(self, layout: Layout, new: bool = False) -> Steps | None:
+        """The program ready to run (``new``: see ``Steps``); None where a kernel is not compiled."""
         try:
             script = Writer(executable, SPLIT_FROM, SPLIT_INSIDE_FROM).write(self)
         except Refused:
             return None
-        return Steps(self.program, script, layout, execute_at, _evaluated)
+        return Steps(self.program, script, layout, execute_at, _evaluated, new)
 
     def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs for inputs in the order of ``input_ids``."""
@@ -207,7 +207,7 @@ class Executable:
                 self.keep(number, step, values)
             elif isinstance(step, Fallback):
                 node = self.body.nodes[step.node]
-                results, native = self._without_kernel(node, tuple(values[ref] for ref in node.inputs))
+                results, native = self._fallback(node, tuple(values[ref] for ref in node.inputs))
                 if not native:
                     statistics.reference.append((step.node, step.reason))
                 values |= {Ref(step.node, k): tensor for k, tensor in enumerate(results)}
@@ -220,7 +220,7 @@ class Executable:
         self.statistics = statistics
         return [values[ref] for ref in self.program.outputs]
 
-    def _without_kernel(self, node: Node, operands: tuple[Tensor, ...]) -> tuple[Sequence[Tensor], bool]:
+    def _fallback(self, node: Node, operands: tuple[Tensor, ...]) -> tuple[Sequence[Tensor], bool]:
         """The results of a node that has no kernel, and whether it is a loop or branch whose commands are compiled. It
         is if it is work enough; a loop of unknown length begins without."""
         if node.op not in REGION_EVALUATORS:

@@ -43,9 +43,8 @@ def direct(executable: Executable) -> Direct | None:
     types = [program.types[ref] for ref in (*program.inputs, *program.outputs)]
     if any(numpy_dtype(type.dtype) is None or (type.dtype.is_integer and type.dtype.bits < 8) for type in types):
         return None
-    steps = executable.steps(_native)
-    # arrays that a run hands out are new ones, each by itself
-    return Direct(executable, steps) if steps is not None and steps.outputs_are_new else None
+    steps = executable.steps(_native, new=True)
+    return None if steps is None else Direct(executable, steps)
 
 
 def _native(type: TensorType) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -54,10 +54,17 @@ class Frame:
 
 
 class Steps:
-    """Runs a script. What it makes has the shape and NumPy type of ``layout``."""
+    """Runs a script. What it makes has the shape and NumPy type of ``layout``; with ``new`` every output is an array
+    that no other one shares its memory with, nor an input."""
 
     def __init__(
-        self, program: Program, script: Script, layout: Layout, launched: Launched, evaluate: Evaluate
+        self,
+        program: Program,
+        script: Script,
+        layout: Layout,
+        launched: Launched,
+        evaluate: Evaluate,
+        new: bool = False,
     ) -> None:
         self.script, self._launched, self._evaluate = script, launched, evaluate
         self.evaluated = [row.node for row in script.rows if isinstance(row, Evaluated)]
@@ -70,9 +77,9 @@ class Steps:
         self._frames: deque[Frame] = deque()
         count, types = len(program.inputs), [program.types[ref] for ref in program.outputs]
         self._sources: list[Source] = []
-        self._results: list[tuple[int, tuple[int, ...] | None]] = []
-        """Of each output the number of its array among the inputs, what is made, and fixed ones; and its shape, if that
-        is not the array's."""
+        self._results: list[tuple[int, tuple[int, ...] | None, bool]] = []
+        """Of each output the number of its array among the inputs, what is made, and fixed ones; its shape, if that is
+        not the array's; and whether it is a copy."""
         self._fixed: list[Array] = []
         places: dict[int, int] = {}
         shapes = {k: layout(program.types[ref])[0] for k, ref in enumerate(program.inputs)}
@@ -89,12 +96,11 @@ class Steps:
                 place = count + len(self._sources)
                 self._sources.append(Source(shape, dtype))
             shapes.setdefault(place, shape)
+            shared = slot in places or not count <= place < count + script.made
             places[slot] = place
-            self._results.append((place, None if shapes[place] == shape else shape))
-
-        new = range(count, count + len(self._sources))
-        self.outputs_are_new = [place for place, _ in self._results] == list(new)
-        """Whether every output is an array that a run makes, none twice."""
+            self._results.append((place, None if shapes[place] == shape else shape, new and shared))
+        self._plain = self._results == [(count + k, None, False) for k in range(script.made)]
+        """Whether the outputs are just what is made, in order."""
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for contiguous arrays that are just what the inputs take."""
@@ -102,10 +108,10 @@ class Steps:
             addresses = list(map(writable_address, inputs))
         except (TypeError, ValueError, BufferError):
             addresses = list(map(address, inputs))
-        values: list[Array] = list(inputs)
+        made = []
         for source in self._sources:
             array, start = source.new()
-            values.append(array)
+            made.append(array)
             addresses.append(start)
         try:
             frame = self._frames.pop()
@@ -117,21 +123,25 @@ class Steps:
         frame.slots[: len(addresses)] = addresses
         for row in self.script.rows:
             if isinstance(row, int):
-                self._stretch(frame.address, row)
+                while (row := self._follow(frame.address, row)) >= 0:
+                    passed_on()
             elif isinstance(row, Shared):
-                self._launched(row.compiled, [frame.slots[slot] for slot in row.slots], row.work, (frame, values))
+                addresses = [frame.slots[slot] for slot in row.slots]
+                self._launched(row.compiled, addresses, row.work, (frame, inputs, made))
             else:
                 self._between(frame, row)
         passed_on()
         if self.script.memory > KEPT:
             frame.memory = None
         self._frames.append(frame)
-        values += self._fixed
-        return [values[place] if shape is None else values[place].reshape(shape) for place, shape in self._results]
+        return made if self._plain else self._chosen([*inputs, *made, *self._fixed])
 
-    def _stretch(self, frame: int, start: int) -> None:
-        while (start := self._follow(frame, start)) >= 0:
-            passed_on()
+    def _chosen(self, values: Sequence[Array]) -> list[Array]:
+        results = []
+        for place, shape, copied in self._results:
+            array = values[place] if shape is None else values[place].reshape(shape)
+            results.append(array.copy() if copied else array)
+        return results
 
     def _between(self, frame: Frame, row: Evaluated) -> None:
         """A node that commands do not do."""
