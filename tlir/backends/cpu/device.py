@@ -15,10 +15,11 @@ from tlir.backends.cpu.arena import empty
 from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, compile_kernel, effort
 from tlir.backends.cpu.phases import phases, pieces_of
 from tlir.backends.cpu.scratch import scratch_bytes
-from tlir.backends.cpu.script import Refused, Writer
+from tlir.backends.cpu.script import touched
 from tlir.backends.cpu.settle import passed_on
 from tlir.backends.cpu.steps import Layout, Steps
 from tlir.backends.cpu.threads import INTERRUPTIBLE_FROM, Phase, Schedule, scratch_address, share, threads
+from tlir.backends.cpu.writer import Refused, Writer
 from tlir.backends.interpreter import run_launch
 from tlir.backends.reference import evaluate as by_reference
 from tlir.backends.reference import evaluate_node
@@ -350,23 +351,13 @@ def _last_uses(program: Program, body: Body) -> list[list[Ref]]:
     kept = set(program.outputs) | set(program.constants)
     last: dict[Ref, int] = {}
     for number, step in enumerate(program.steps):
-        for ref in _touched(body, step):
+        for ref in touched(body, step):
             last[ref] = number
     uses: list[list[Ref]] = [[] for _ in program.steps]
     for ref, number in last.items():
         if ref not in kept:
             uses[number].append(ref)
     return uses
-
-
-def _touched(body: Body, step: Any) -> tuple[Ref, ...]:
-    """The values that a step reads or makes."""
-    if isinstance(step, Launch):
-        return step.arguments
-    if isinstance(step, Alias):
-        return (step.value, step.of)
-    node = body.nodes[step.node]
-    return (*node.inputs, *(Ref(node.id, k) for k in range(len(node.types))))
 
 
 def _evaluated(node: Node, operands: tuple[Tensor, ...]) -> Sequence[Tensor]:
