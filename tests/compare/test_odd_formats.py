@@ -154,6 +154,20 @@ def test_the_sign_of_a_number_that_may_be_a_nan_is_open() -> None:
     assert signed.hi.tolist() == [np.inf, 60000, 60000, 1]
 
 
+def test_an_error_function_of_what_is_a_nan_for_the_reference_alone() -> None:
+    type = TensorType((1,), NAMED["float8_e8m0fnu"])
+    build = Builder()
+    x, y = build.input(type), build.input(type)
+    difference = build.like("subtract", build.like("multiply", x, y), build.like("multiply", y, x))
+    graph = build.graph(build.like("erfc", difference))
+    one = Tensor(type, np.array([127], np.uint8))
+    (found,), _ = enclose(graph.body, [one, one], resolve("frontend"))
+    # there is no zero, unless the difference is kept in float32: the function is 1 there
+    assert np.isnan(found.values.lo).all()
+    assert found.nan.all()
+    assert found.contains(one).all()
+
+
 def test_a_reciprocal_of_a_power_that_ended_at_the_largest_number() -> None:
     build = Builder()
     graph = build.graph(build.like("integer_pow", build.input(TensorType((1,), NAMED["float32"])), exponent=-2))

@@ -218,11 +218,11 @@ def _around(step: Step, name: str, a: Interval, slope: F64) -> Interval:
     reach = np.maximum(operand - a.lo, a.hi - operand)
     distance = np.where(reach > 0, iv.up(slope * reach), 0.0) + half
     result = iv.closed(iv.down(own - distance), iv.up(own + distance), Interval(own, own))
-    unlimited = np.isinf(a.lo) | np.isinf(a.hi)
+    unlimited = np.isinf(a.lo) | np.isinf(a.hi) | (np.isnan(operand) & ~np.isnan(a.lo))
     if not unlimited.any():
         return result
     # of infinite operands the reference's result is exact
-    fixed = unlimited & (a.lo == a.hi)
+    fixed = np.isinf(a.lo) & (a.lo == a.hi) & (operand == a.lo)
     lo, hi = np.where(unlimited, -1.0, result.lo), np.where(unlimited, 2.0, result.hi)
     return Interval(np.where(fixed, own, lo), np.where(fixed, own, hi))
 
