@@ -11,7 +11,7 @@ from tlir.backends.interpreter import run_program
 from tlir.ir.graph import Body, Graph
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import NAMED, TensorType
-from tlir.kernel.ir import Alias, Launch, Loop, Program
+from tlir.kernel.ir import Alias, Fallback, Launch, Loop, Program
 from tlir.kernel.verify import verify_program
 from tlir.passes.lower import REASONS, lower
 from tlir.passes.lower.merge import merged
@@ -57,6 +57,16 @@ def test_outputs_and_operands_of_the_reference_keep_their_names() -> None:
     ordered = b.add("sort", (other,), VECTOR, dimension=0)
     program = checked(b.body([one, other, ordered]))
     assert [step for step in program.steps if isinstance(step, Alias)] == [Alias(other, one)]
+
+
+@pytest.mark.usefixtures("sorting_without_kernels")
+def test_the_reference_computes_equal_nodes_once_and_unused_ones_never() -> None:
+    b = Builder(np.random.default_rng(0))
+    x = b.input(VECTOR)
+    one, other = (b.add("sort", (x,), VECTOR, dimension=0) for _ in range(2))
+    b.add("sort", (b.add("tanh", (x,), VECTOR),), VECTOR, dimension=0)
+    assert checked(b.body([one, other])).steps == (Fallback(one.node, REASONS["sort"]), Alias(other, one))
+    assert checked(b.body([other])).steps == (Fallback(one.node, REASONS["sort"]), Alias(other, one))
 
 
 @pytest.mark.usefixtures("sorting_without_kernels")

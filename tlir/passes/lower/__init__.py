@@ -204,7 +204,8 @@ def _renamed(body: Body, steps: list[Step], replaced: Mapping[Ref, Ref]) -> list
 
 
 def needed(body: Body, steps: list[Step]) -> list[Step]:
-    """The steps without arrays that only the kernel that fills them would use, and without kernels that fill none."""
+    """The steps without arrays that only the kernel that fills them would use, and without steps whose results nobody
+    uses: nodes that are like earlier ones among them."""
     wanted = set(body.outputs)
     kept: list[Step] = []
     for step in reversed(steps):
@@ -213,9 +214,10 @@ def needed(body: Body, steps: list[Step]) -> list[Step]:
             if trimmed is None:
                 continue
             step = trimmed
-        elif isinstance(step, Alias) and step.value not in wanted:
+        reads, computed = _parts(body, step)
+        if computed.isdisjoint(wanted):
             continue
-        wanted |= _parts(body, step)[0]
+        wanted |= reads
         kept.append(step)
     return kept[::-1]
 
