@@ -17,6 +17,7 @@ from matrices import Item, body_of, matrices
 from tlir.backends.interpreter import run_program
 from tlir.ir.graph import Body, Graph, Node, Ref
 from tlir.ir.ops import Accumulate
+from tlir.ir.tensor import Tensor
 from tlir.ir.types import BOOL, NAMED, TensorType
 from tlir.kernel.index import Index, Variable, add, total
 from tlir.kernel.ir import (
@@ -25,6 +26,7 @@ from tlir.kernel.ir import (
     Bound,
     Branch,
     Each,
+    Fallback,
     Kernel,
     Launch,
     Literal,
@@ -37,7 +39,7 @@ from tlir.kernel.ir import (
 )
 from tlir.kernel.text import program_text
 from tlir.passes.check.lowering import check_lowering
-from tlir.passes.lower import lower
+from tlir.passes.lower import REASONS, lower
 
 F32, F16, C64 = NAMED["float32"], NAMED["float16"], NAMED["complex64"]
 
@@ -497,6 +499,40 @@ def test_a_rounding_on_the_way_may_not_be_left_out() -> None:
     check = check_lowering(Graph(rounding), replace(lower(exact), outputs=rounding.outputs))
     assert check.status == "failed"
     assert "convert" in check.findings[0].message
+
+
+def test_equal_constants_are_one() -> None:
+    """The kernels read the first of two, whichever the graph says; a constant of other words is another."""
+    type = TensorType((2, 3), F32)
+
+    def sums(other: int) -> Body:
+        builder = Builder(np.random.default_rng(0))
+        x = builder.input(type)
+        arrays = [np.arange(first, first + 6, dtype=np.float32).reshape(2, 3) for first in (0, other)]
+        one, two = (builder.add("constant", (), type, value=Tensor.from_numpy(array)) for array in arrays)
+        return builder.body([builder.add("add", (x, one), type), builder.add("subtract", (x, two), type)])
+
+    assert check_lowering(Graph(sums(0))).status == "passed"
+    assert check_lowering(Graph(sums(1))).status == "passed"
+    assert check_lowering(Graph(sums(1)), lower(sums(0))).status == "failed"
+
+
+@pytest.mark.parametrize("exponents", [(2, 2), (2, 3)])
+def test_equal_nodes_that_are_left_to_the_reference_are_one(
+    exponents: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(REASONS, "integer_pow", "the reference is to do it")
+    type = TensorType((3,), F32)
+    builder = Builder(np.random.default_rng(0))
+    x = builder.input(type)
+    powers = [builder.add("integer_pow", (x,), type, exponent=exponent) for exponent in exponents]
+    body = builder.body([*powers, builder.add("add", powers, type)])
+    program = lower(body)
+    assert check_lowering(Graph(body)).status == "passed"
+    assert sum(isinstance(step, Fallback) for step in program.steps) == len(set(exponents))
+    exchanged = replace(program, outputs=(program.outputs[1], program.outputs[0], program.outputs[2]))
+    alike = exponents[0] == exponents[1]
+    assert check_lowering(Graph(body), exchanged).status == ("passed" if alike else "failed")
 
 
 def test_a_loop_of_very_many_steps_is_not_followed() -> None:

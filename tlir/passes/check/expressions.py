@@ -77,6 +77,7 @@ class Expressions:
         self._keys: list[Key] = []
         self._dtypes: list[DType] = []
         self._values: dict[int, int] = {}
+        self._names: dict[Key, str] = {}
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -88,6 +89,10 @@ class Expressions:
             self._keys.append(key)
             self._dtypes.append(dtype)
         return found
+
+    def name(self, what: Key, name: str) -> str:
+        """The first name that was given to this."""
+        return self._names.setdefault(what, name)
 
     def leaf(self, name: str, position: int, dtype: DType) -> int:
         """Element ``position`` of something that is given."""

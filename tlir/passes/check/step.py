@@ -18,14 +18,20 @@ INT64 = NAMED["int64"]
 
 
 def constant(table: Expressions, tensor: Tensor, node_id: int | None) -> Ids:
-    """Literals; elements of one array of the artifact where they are not all the same."""
+    """Literals; elements of one array of the artifact where they are not all the same. Of several arrays that have the
+    same words, it is the first that was asked for."""
     dtype, shape, size = tensor.dtype, tensor.shape, tensor.type.size
     parts = tensor.words.reshape((size, dtype.components, dtype.limbs))
     if size > 1 and node_id is not None and not (parts == parts[0]).all():
-        return leaves(table, f"constant {node_id}", tensor)
+        return leaves(table, table.name(same_words(tensor), f"constant {node_id}"), tensor)
     words = [tuple(sum(int(limb) << 64 * k for k, limb in enumerate(part)) for part in element) for element in parts]
     ids = [table.literal(dtype, (word[0], word[1]) if dtype.is_complex else word[0]) for word in words]
     return np.array(ids, np.int64).reshape(shape)
+
+
+def same_words(value: Any) -> Any:
+    """What tensors of one type that have the same words have in common; any other value itself."""
+    return (value.type, value.words.tobytes()) if isinstance(value, Tensor) else value
 
 
 def leaves(table: Expressions, name: str, like: Any) -> Ids:

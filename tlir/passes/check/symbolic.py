@@ -11,10 +11,10 @@ import numpy as np
 
 from tlir.ir.graph import Body, Node, Ref
 from tlir.passes.check import matrices
-from tlir.passes.check.expressions import Expressions, Ids
+from tlir.passes.check.expressions import Expressions, Ids, Key
 from tlir.passes.check.ordered import Ordered
 from tlir.passes.check.placed import Placed
-from tlir.passes.check.step import constant
+from tlir.passes.check.step import constant, same_words
 from tlir.passes.check.windowed import Windowed
 
 
@@ -22,16 +22,19 @@ def evaluate(
     table: Expressions, body: Body, inputs: Sequence[Ids], opaque: Collection[int] = (), region: bool = False
 ) -> list[Ids]:
     """The expressions of the outputs for those of the inputs. The nodes in ``opaque`` are taken as a whole: each of
-    their results is an unknown function of all elements of the operands."""
+    their results is an unknown function of all elements of the operands; so are others that are the same function of
+    the same operands."""
     given = dict(zip(body.input_ids, inputs, strict=True))
     values: dict[Ref, Ids] = {}
+    functions: set[Key] = set()
     for node in body.nodes:
         operands = [values[ref] for ref in node.inputs]
         if node.op == "input":
             results = [given[node.id]]
         elif node.op == "constant":
             results = [constant(table, node.attrs["value"], None if region else node.id)]
-        elif node.id in opaque and not region:
+        elif not region and (node.id in opaque or (functions and _applied(node, operands) in functions)):
+            functions.add(_applied(node, operands))
             results = whole(table, node, operands)
         else:
             results = _Step(table, body, node, operands).results()
@@ -44,12 +47,19 @@ def evaluate(
 
 def whole(table: Expressions, node: Node, operands: Sequence[Ids]) -> list[Ids]:
     """The results of a node of which nothing is said but that they depend on the operands."""
-    what = (node.op, node.id, *(tuple(operand.reshape(-1).tolist()) for operand in operands))
+    what = _applied(node, operands)
     results = []
     for k, type in enumerate(node.types):
         ids = [table.opaque((*what, k), position, type.dtype) for position in range(type.size)]
         results.append(np.array(ids, np.int64).reshape(type.shape))
     return results
+
+
+def _applied(node: Node, operands: Sequence[Ids]) -> Key:
+    """What nodes that are the same function of the same operands have in common."""
+    attrs = tuple((name, same_words(value)) for name, value in sorted(node.attrs.items()))
+    function = node.id if node.regions else (attrs, node.types)
+    return (node.op, function, *(tuple(operand.reshape(-1).tolist()) for operand in operands))
 
 
 class _Step(Ordered, Windowed, Placed):
