@@ -84,6 +84,9 @@ class Tensor:
         if dtype.is_integer and dtype.bits < 8:
             # ml_dtypes sign-extends the high bits of int2 and int4; words keep them zero
             words = words & np.uint8((1 << dtype.bits) - 1)
+        if dtype.is_bool and words.max(initial=0) > 1:
+            # memory of something else, looked at as Booleans: what is not 0 is true, as it is to NumPy
+            words = (words != 0).view(np.uint8)
         return cls(type, words)
 
     def to_numpy(self) -> NDArray[Any]:

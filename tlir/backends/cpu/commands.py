@@ -2,9 +2,9 @@
 
 A command is some words of 64 bits, its number first. What it works on are *slots*: words that hold addresses, or the
 counters of loops. ``follow(frame, start)`` begins at the command ``start`` and returns -1 at ``END``; or, where a jump
-goes back and more than the limit of scalar operations has been launched since, the place to go on from, so that its
-caller can look whether it is interrupted. ``frame`` holds the addresses of the commands, of the slots, of scratch
-memory and of memory for a launch's arguments, and the limit.
+goes back and more than the limit of scalar operations has been launched, or copied as much, since, the place to go on
+from, so that its caller can look whether it is interrupted. ``frame`` holds the addresses of the commands, of the
+slots, of scratch memory and of memory for a launch's arguments, and the limit.
 
 ===========  ==============================  ================================================================
 command      words behind its number         meaning
@@ -37,6 +37,9 @@ CODE, SLOTS, SCRATCH, ARGUMENTS, LIMIT = range(5)
 
 LEAST = 1 << 8
 """Scalar operations that a launch and a jump back count as at least."""
+
+COPIED = 2
+"""The logarithm of the bytes whose copy counts as one of them."""
 
 _LOADS = "\n".join(
     f"""read.{size}:
@@ -81,7 +84,7 @@ next:
   %at = phi i64 [ %start, %entry ], [ %call.after, %call.run ], [ %copy.after, %copy ], [ %back, %goes.back ],
     [ %branch.to, %branch ], [ %set.after, %set ], [ %count.after, %count ], [ %place.after, %place ],
     [ %swap.after, %swap ], [ %choose.to, %chosen ]
-  %left = phi i64 [ %limit, %entry ], [ %call.left, %call.run ], [ %left, %copy ], [ %back.left, %goes.back ],
+  %left = phi i64 [ %limit, %entry ], [ %call.left, %call.run ], [ %copy.left, %copy ], [ %back.left, %goes.back ],
     [ %left, %branch ], [ %left, %set ], [ %left, %count ], [ %left, %place ], [ %left, %swap ], [ %left, %chosen ]
   %command = getelementptr i64, ptr %code, i64 %at
   %number = load i64, ptr %command
@@ -118,6 +121,8 @@ copy:
   %copy.target.p = inttoptr i64 %copy.target to ptr
   %copy.source.p = inttoptr i64 %copy.source to ptr
   call void @llvm.memcpy.p0.p0.i64(ptr %copy.target.p, ptr %copy.source.p, i64 %copy.bytes, i1 false)
+  %copy.work = lshr i64 %copy.bytes, {COPIED}
+  %copy.left = sub i64 %left, %copy.work
   %copy.after = add i64 %at, 4
   br label %next
 jump:

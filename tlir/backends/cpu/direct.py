@@ -34,6 +34,8 @@ class Direct:
                 return None
             if not array.flags.c_contiguous:
                 return None
+            if dtype == np.bool_ and array.view(np.uint8).max(initial=0) > 1:
+                return None  # bytes that are no words of Booleans
         return self._run(arrays)
 
 

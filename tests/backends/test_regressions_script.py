@@ -1,0 +1,95 @@
+"""What programs as commands once got wrong: loops that only copy could not be interrupted, and bytes of other memory
+that is looked at as Booleans were no words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from test_script import SMALL, TRUTH, Builder, counted, random_tensor
+
+pytest.importorskip("llvmlite")
+
+import tlir
+from tlir.backends.cpu import device, steps
+from tlir.ir.graph import Body
+from tlir.ir.graph import Graph as Ir
+from tlir.ir.types import NAMED, TensorType
+
+HUGE = TensorType((1 << 19,), NAMED["float64"])
+
+
+def exchanging(steps: int) -> Body:
+    """A loop whose large values change places. A small one is reversed, which keeps the loop from being one kernel."""
+    types = (HUGE, HUGE, SMALL)
+    region = Builder(types)
+    one, other, small = region.inputs
+    turned = region.one("reverse", (small,), SMALL, dimensions=(0,))
+    every, regions = counted(types, steps, region.body([other, one, turned]))
+    builder = Builder(types)
+    return builder.body(builder.add("while", (builder.number(0), *builder.inputs), every, regions)[1:])
+
+
+def stacking(steps: int) -> Body:
+    """A loop in each of whose steps another one copies large values."""
+    types, length = (HUGE, HUGE, SMALL), 4
+    wide = TensorType((length, *HUGE.shape), HUGE.dtype)
+    row = Builder((HUGE, SMALL))
+    turned = row.one("reverse", row.inputs[1:], SMALL, dimensions=(0,))
+    inner = row.body([row.inputs[0], turned, row.inputs[0]])
+    region = Builder(types)
+    attrs = {"num_consts": 0, "num_carry": 2, "length": length, "reverse": False}
+    operands = (region.inputs[0], region.inputs[2])
+    last, small, _ = region.add("scan", operands, (HUGE, SMALL, wide), (inner,), **attrs)
+    every, regions = counted(types, steps, region.body([region.inputs[1], last, small]))
+    builder = Builder(types)
+    return builder.body(builder.add("while", (builder.number(0), *builder.inputs), every, regions)[1:])
+
+
+@pytest.mark.parametrize("make", [exchanging, stacking])
+def test_loops_that_copy_can_be_interrupted(make: Callable[[int], Body], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is copied counts as work after which somebody looks: without that, only each quarter of a million steps."""
+    body = make(80)
+    inputs = [random_tensor(np.random.default_rng(k), type) for k, type in enumerate((HUGE, HUGE, SMALL))]
+    run = device.Executable(body).steps(device._words_layout)
+    assert run is not None
+    assert not run.evaluated
+    looks = []
+    monkeypatch.setattr(steps, "passed_on", lambda: looks.append(None))
+    found = run.run([tensor.words for tensor in inputs])
+    assert len(looks) > 3
+    assert all(np.array_equal(words, tensor.words) for words, tensor in zip(found, inputs, strict=True))
+
+
+def booleans() -> tlir.Graph:
+    """Booleans that are computed with, chosen by, branched on and passed through."""
+    flags, number = TensorType((4,), NAMED["bool"]), TensorType((4,), NAMED["int16"])
+    builder = Builder((flags, flags, TRUTH, number))
+    x, y, truth, z = builder.inputs
+    both = builder.one("and", (x, y), flags)
+    chosen = builder.one("select", (x, z, builder.one("reverse", (z,), number, dimensions=(0,))), number)
+    ways = []
+    for turned in (False, True):
+        region = Builder((number,))
+        way = region.inputs[0] if turned else region.one("reverse", region.inputs, number, dimensions=(0,))
+        ways.append(region.body([way]))
+    (branch,) = builder.add("case", (truth, z), (number,), tuple(ways))
+    equal = builder.one("compare", (x, y), flags, comparison_direction="EQ")
+    outputs = [both, builder.one("not", (x,), flags), chosen, branch, equal, x, truth]
+    return tlir.Graph(Ir(builder.body(outputs)))
+
+
+@pytest.mark.parametrize("name", ["reference", "cpu"])
+def test_bytes_that_are_no_booleans(name: str) -> None:
+    """What is not 0 is true, as NumPy takes it, in every run."""
+    graph = booleans()
+    for x, y in itertools.product((b"\0\1\2\3", b"\xff\x80\x00\x01", b"\0\0\1\1"), repeat=2):
+        for truth in (0, 1, 2, 0xFE):
+            bytes_ = [np.frombuffer(x, np.bool_), np.frombuffer(y, np.bool_), np.array(truth, np.uint8).view(np.bool_)]
+            words = [np.array([bool(byte) for byte in some]) for some in (x, y)]
+            numbers = np.arange(4, dtype=np.int16)
+            expected = graph.run([*words, np.array(bool(truth)), numbers], device="reference")
+            found = graph.run([*bytes_, numbers], device=name)
+            assert [array.tobytes() for array in found] == [array.tobytes() for array in expected]
