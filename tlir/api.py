@@ -36,6 +36,10 @@ class Graph:
     ir: IrGraph
     path: str | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        # what devices have prepared for this process is not for copies of the graph, nor for other processes
+        return {"ir": self.ir, "path": self.path}
+
     @property
     def name(self) -> str:
         return self.ir.name

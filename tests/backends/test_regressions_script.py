@@ -1,9 +1,11 @@
-"""What programs as commands once got wrong: loops that only copy could not be interrupted, and bytes of other memory
-that is looked at as Booleans were no words."""
+"""What programs as commands once got wrong: loops that only copy could not be interrupted, bytes of other memory that is
+looked at as Booleans were no words, and graphs that had been run could not be copied."""
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -93,3 +95,18 @@ def test_bytes_that_are_no_booleans(name: str) -> None:
             expected = graph.run([*words, np.array(bool(truth)), numbers], device="reference")
             found = graph.run([*bytes_, numbers], device=name)
             assert [array.tobytes() for array in found] == [array.tobytes() for array in expected]
+
+
+@pytest.mark.parametrize("name", ["reference", "cpu", "auto"])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))])
+def test_graphs_are_copied_after_runs(name: str, copied: Callable[[tlir.Graph], tlir.Graph]) -> None:
+    """Compiled code stays with the process, and with the graph that it was made for."""
+    graph, inputs = booleans(), [np.array([True, False, True, True])] * 2
+    inputs += [np.array(True), np.arange(4, dtype=np.int16)]
+    expected = [array.tobytes() for array in graph.run(inputs, device="reference")]
+    for _ in range(3):
+        graph.run(inputs, device=name)
+    again = copied(graph)
+    assert again.path == graph.path
+    for each in (again, graph, again):
+        assert [array.tobytes() for array in each.run(inputs, device=name)] == expected
