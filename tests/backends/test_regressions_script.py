@@ -1,5 +1,5 @@
-"""What programs as commands once got wrong: loops that only copy could not be interrupted, bytes of other memory that is
-looked at as Booleans were no words, and graphs that had been run could not be copied."""
+"""What programs as commands once got wrong: loops that only copy could not be interrupted, bytes of other memory that
+is looked at as Booleans were no words, and graphs that had been run could not be copied."""
 
 from __future__ import annotations
 
