@@ -16,6 +16,7 @@ pytest.importorskip("llvmlite")
 
 import tlir
 from tlir.backends.cpu import device, steps
+from tlir.backends.reference import evaluate as reference
 from tlir.ir.graph import Body
 from tlir.ir.graph import Graph as Ir
 from tlir.ir.types import NAMED, TensorType
@@ -63,6 +64,41 @@ def test_loops_that_copy_can_be_interrupted(make: Callable[[int], Body], monkeyp
     found = run.run([tensor.words for tensor in inputs])
     assert len(looks) > 3
     assert all(np.array_equal(words, tensor.words) for words, tensor in zip(found, inputs, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["while", "scan", "no steps"])
+@pytest.mark.parametrize("returned", [False, True])
+def test_what_a_loop_only_reads_is_not_copied(kind: str, returned: bool) -> None:
+    """A large value that stays as it is, twice over, and becomes another one's: its memory is that of the input, unless
+    the loop's result is asked for. Nothing is written there."""
+    types = (HUGE, HUGE, HUGE, SMALL)
+    region = Builder(types)
+    one, again, _, small = region.inputs
+    turned = region.one("reverse", (small,), SMALL, dimensions=(0,))
+    builder = Builder(types[1:])
+    operands = (builder.inputs[0], *builder.inputs)
+    outputs = [one, again, one if returned else again, turned]
+    if kind == "while":
+        every, regions = counted(types, 3, region.body(outputs))
+        results = builder.add("while", (builder.number(0), *operands), every, regions)[1:]
+    else:
+        attrs = {"num_consts": 0, "num_carry": 4, "length": 3 if kind == "scan" else 0, "reverse": False}
+        results = builder.add("scan", operands, types, (region.body(outputs),), **attrs)
+    body = builder.body(results if returned else results[3:])
+    inputs = [random_tensor(np.random.default_rng(k), type) for k, type in enumerate(types[1:])]
+    before = [tensor.words.copy() for tensor in inputs]
+    for tensor in inputs:
+        tensor.words.flags.writeable = False
+    expected = reference(body, inputs)
+    for _ in range(3):
+        for ours, theirs in zip(device.evaluate(body, inputs), expected, strict=True):
+            assert ours.same_words(theirs)
+        assert all(np.array_equal(tensor.words, words) for tensor, words in zip(inputs, before, strict=True))
+    run = device.Executable(body).steps(device._words_layout)
+    assert run is not None
+    assert not run.evaluated
+    most = {"while": 2, "scan": 2, "no steps": 0}[kind]
+    assert run.script.memory < most * HUGE.nbytes + 4096
 
 
 def booleans() -> tlir.Graph:

@@ -1,9 +1,9 @@
 """A lowered program as a script, its loops and branches included.
 
 A loop keeps its carried values in places of their own: the body's results are copied there, or change places with them
-where they are large. A launch that threads should share is no command: at the top of a program it stands between two
-stretches of commands, and so does a node without a kernel; inside a loop or branch they refuse the whole of it
-(``Refused``).
+where they are large. What it leaves as it is stays where it was. A launch that threads should share is no command: at
+the top of a program it stands between two stretches of commands, and so does a node without a kernel; inside a loop or
+branch they refuse the whole of it (``Refused``).
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Writer:
             if isinstance(step, Launch):
                 self._launch(ex, number, step, values, aimed, outermost)
             else:
-                self._node(ex, body.nodes[step.node], values, aimed, outermost)
+                self._node(ex, body.nodes[step.node], values, aimed, set(last.get(number, ())), outermost)
             for ref in last.get(number, ()):
                 if ref in values:
                     self._give(values[ref])
@@ -205,17 +205,27 @@ class Writer:
         self._emit(CALL, compiled.part[0], 0, plan.outer, 0, plan.lanes, max(work, LEAST), len(slots), *slots)
 
     def _node(
-        self, ex: Lowered, node: Node, values: dict[Ref, Value], aimed: Mapping[Ref, int], outermost: bool
+        self,
+        ex: Lowered,
+        node: Node,
+        values: dict[Ref, Value],
+        aimed: Mapping[Ref, int],
+        done: set[Ref],
+        outermost: bool,
     ) -> None:
-        """A node without a kernel: a loop or a branch, or one that is evaluated between commands."""
+        """A node without a kernel: a loop or a branch, or one that is evaluated between commands. Nothing after it
+        needs the values ``done``."""
         operands = [values[ref].slot for ref in node.inputs]
         results = [Ref(node.id, k) for k in range(len(node.types))]
         if node.op in ("while", "scan", "case"):
             before = self._state()
             try:
-                made = {"while": self._while, "scan": self._scan, "case": self._case}[node.op](
-                    ex, node, operands, [aimed.get(ref) for ref in results]
-                )
+                targets = [aimed.get(ref) for ref in results]
+                if node.op == "case":
+                    made = self._case(ex, node, operands, targets)
+                else:
+                    unused = {k for k, ref in enumerate(results) if ref in done}
+                    made = (self._while if node.op == "while" else self._scan)(ex, node, operands, targets, unused)
             except Refused:
                 if not outermost:
                     raise
@@ -250,16 +260,19 @@ class Writer:
         if size and to != origin:
             self._emit(COPY, to, origin, size)
 
-    def _carried(self, operands: Sequence[int], types: Sequence[TensorType]) -> list[Value]:
-        """Places for carried values, which begin as the operands."""
-        carried = [self._new(nbytes(type)) for type in types]
+    def _carried(self, operands: Sequence[int], types: Sequence[TensorType], staying: set[int]) -> list[Value]:
+        """Places for carried values, which begin as the operands; those that stay as they are are the operands."""
+        carried = [
+            Value(operand) if k in staying else self._new(nbytes(types[k])) for k, operand in enumerate(operands)
+        ]
         for value, operand, type in zip(carried, operands, types, strict=True):
             self._copy(value.slot, operand, nbytes(type))
         return carried
 
-    def _spare(self, types: Sequence[TensorType]) -> dict[int, Value]:
+    def _spare(self, types: Sequence[TensorType], staying: set[int]) -> dict[int, Value]:
         """Places with which large carried values change theirs."""
-        return {k: self._new(nbytes(type)) for k, type in enumerate(types) if nbytes(type) >= LARGE}
+        large = [k for k, type in enumerate(types) if nbytes(type) >= LARGE and k not in staying]
+        return {k: self._new(nbytes(types[k])) for k in large}
 
     def _passed(
         self,
@@ -267,9 +280,10 @@ class Writer:
         spare: Mapping[int, Value],
         results: Sequence[Value],
         types: Sequence[TensorType],
+        staying: set[int],
     ) -> None:
         """What a step of a loop leaves becomes what the next one is given, all at once."""
-        own = {value.slot: k for k, value in enumerate(carried)}
+        own = {value.slot: k for k, value in enumerate(carried) if k not in staying}
         kept = {}
         for k, result in enumerate(results):
             # what was given comes back in another place: it is read before anything is written there
@@ -278,7 +292,7 @@ class Writer:
                 self._copy(kept[k].slot, result.slot, nbytes(types[k]))
         swapped = [k for k, result in enumerate(results) if k in spare and result.slot == spare[k].slot]
         for k, (value, result, type) in enumerate(zip(carried, results, types, strict=True)):
-            if k not in swapped:
+            if k not in swapped and k not in staying:
                 self._copy(value.slot, kept.get(k, result).slot, nbytes(type))
         # last, because what is copied may be another one's result too
         for k in swapped:
@@ -292,13 +306,17 @@ class Writer:
         spare: Mapping[int, Value],
         targets: Sequence[int | None],
         types: Sequence[TensorType],
+        copied: set[int],
     ) -> list[Value]:
-        """The carried values at the end of a loop as results of its node."""
+        """The carried values at the end of a loop as results of its node; ``copied`` those in places of others."""
         left = []
         for k, (value, target, type) in enumerate(zip(carried, targets, types, strict=True)):
             if k in spare:
                 value.places += spare[k].places
-            if target is None:
+            if target is None and k in copied:
+                left.append(self._new(nbytes(type)))
+                self._copy(left[-1].slot, value.slot, nbytes(type))
+            elif target is None:
                 left.append(value)
             else:
                 self._copy(target, value.slot, nbytes(type))
@@ -306,30 +324,47 @@ class Writer:
                 left.append(Value(target))
         return left
 
-    def _while(self, ex: Lowered, node: Node, operands: Sequence[int], targets: Sequence[int | None]) -> list[Value]:
+    def _while(
+        self,
+        ex: Lowered,
+        node: Node,
+        operands: Sequence[int],
+        targets: Sequence[int | None],
+        unused: set[int],
+    ) -> list[Value]:
         condition, body = (self._lowered(region) for region in node.regions)
-        carried, spare = self._carried(operands, node.types), self._spare(node.types)
+        staying = _staying(body.program, 0, len(node.types))
+        carried, spare = self._carried(operands, node.types, staying), self._spare(node.types, staying)
         slots = [value.slot for value in carried]
         begin = self._here()
         (holds,) = self._program(condition, slots, {})
         branch = self._emit(BRANCH, holds.slot, 0)
         self._give(holds)
         results = self._program(body, slots, {k: value.slot for k, value in spare.items()})
-        self._passed(carried, spare, results, node.types)
+        self._passed(carried, spare, results, node.types, staying)
         self._emit(JUMP, begin)
         self.script.code[branch + 2] = self._here()
-        return self._left(carried, spare, targets, node.types)
+        return self._left(carried, spare, targets, node.types, staying - unused)
 
-    def _scan(self, ex: Lowered, node: Node, operands: Sequence[int], targets: Sequence[int | None]) -> list[Value]:
+    def _scan(
+        self,
+        ex: Lowered,
+        node: Node,
+        operands: Sequence[int],
+        targets: Sequence[int | None],
+        unused: set[int],
+    ) -> list[Value]:
         consts, carries, length = (node.attrs[name] for name in ("num_consts", "num_carry", "length"))
         given, stacked = list(operands[:consts]), operands[consts + carries :]
         types = node.types[:carries]
-        carried, spare = self._carried(operands[consts : consts + carries], types), self._spare(types)
+        body = self._lowered(node.regions[0]) if length else None
+        staying = set(range(carries)) if body is None else _staying(body.program, consts, carries)
+        carried = self._carried(operands[consts : consts + carries], types, staying)
+        spare = self._spare(types, staying)
         made = []
         for target, type in zip(targets[carries:], node.types[carries:], strict=True):
             made.append(self._new(nbytes(type)) if target is None else Value(target))
-        if length:
-            body = self._lowered(node.regions[0])
+        if body is not None:
             backward = node.attrs.get("reverse", False)
             first, step, end = (length - 1, -1, -1) if backward else (0, 1, length)
             counter = self._slot()
@@ -347,9 +382,9 @@ class Writer:
             for part, result, type in zip(parts, results[carries:], node.types[carries:], strict=True):
                 self._copy(part, result.slot, nbytes(type) // length)
                 self._give(result)
-            self._passed(carried, spare, results[:carries], types)
+            self._passed(carried, spare, results[:carries], types, staying)
             self._emit(COUNT, counter, step, end, begin)
-        return [*self._left(carried, spare, targets[:carries], types), *made]
+        return [*self._left(carried, spare, targets[:carries], types, staying - unused), *made]
 
     def _slice(self, slot: int, counter: int, size: int) -> int:
         part = self._slot()
@@ -377,6 +412,12 @@ class Writer:
         for place in ends:
             self.script.code[place + 1] = self._here()
         return made
+
+
+def _staying(program: Program, first: int, count: int) -> set[int]:
+    """Which carried values, the inputs from ``first`` on, a loop's body leaves as they are."""
+    roots = _roots(program)
+    return {k for k in range(count) if roots.get(program.outputs[k], program.outputs[k]) == program.inputs[first + k]}
 
 
 def _integer(dtype: DType) -> tuple[int, int]:
