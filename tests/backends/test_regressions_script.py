@@ -6,6 +6,9 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -146,3 +149,32 @@ def test_graphs_are_copied_after_runs(name: str, copied: Callable[[tlir.Graph], 
     assert again.path == graph.path
     for each in (again, graph, again):
         assert [array.tobytes() for array in each.run(inputs, device=name)] == expected
+
+
+INTERRUPTED = """
+import ctypes, random, signal
+from tlir.floatlib.soft import objects
+code = objects.object_code("define i64 @f(i64 %x) {\\n  %y = add i64 %x, 1\\n  ret i64 %y\\n}", objects.PLAIN)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+chance, seen = random.Random(0), 0
+for _ in range(400):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 1.5e-3))
+        for _ in range(3):
+            objects.load(code, ["f"])
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for _ in range(3):
+            pass
+    except KeyboardInterrupt:
+        seen += 1
+assert ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(objects.load(code, ["f"])["f"])(41) == 42
+print(seen)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
+def test_code_is_loaded_whatever_interrupts() -> None:
+    """A process whose main thread is interrupted while code is loaded goes on, and is not ended by LLVM."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread, current_thread, main_thread
 from typing import Any
 
 import llvmlite
@@ -85,17 +85,40 @@ def object_code(text: str, pipeline: str = VECTORIZED) -> bytes:
 
 
 def load(code: bytes, entries: Iterable[str]) -> dict[str, int]:
-    """The addresses of functions of object code, which becomes part of the process. KeyError for one that it lacks."""
+    """The addresses of functions of object code, which becomes part of the process. KeyError for one that it lacks.
+
+    The main thread leaves this to another one. An interruption reaches only the main thread, and between two steps of
+    llvmlite it leaves objects that have an owner twice, or that are gone: the process ends at one of the next."""
+    names, found = list(entries), dict[str, int]()
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.update(_loaded(code, names))
+        except BaseException as error:
+            errors.append(error)
+
+    if current_thread() is main_thread():
+        thread = Thread(target=run, name="tlir loads code", daemon=True)
+        thread.start()
+        thread.join()
+    else:
+        run()
+    if errors:
+        raise errors[0]
+    for entry, place in found.items():
+        if not place:
+            raise KeyError(entry)
+    return found
+
+
+def _loaded(code: bytes, entries: Iterable[str]) -> dict[str, int]:
     with _LOCK:
         engine = binding.create_mcjit_compiler(binding.parse_assembly(""), _target())
         engine.add_object_file(binding.ObjectFileRef.from_data(code))
         engine.finalize_object()
         _ENGINES.append(engine)
-        found = {entry: engine.get_function_address(entry) for entry in entries}
-    for entry, place in found.items():
-        if not place:
-            raise KeyError(entry)
-    return found
+        return {entry: engine.get_function_address(entry) for entry in entries}
 
 
 def digest(*parts: str) -> str:
