@@ -178,3 +178,32 @@ def test_code_is_loaded_whatever_interrupts() -> None:
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > 20
+
+
+UNHEARD = """
+import sys
+import numpy as np
+from tlir.backends.cpu import settle
+settle.provide()
+def raising(frame, event, argument):
+    if event == "call" and frame.f_code is settle._called.__code__:
+        raise KeyboardInterrupt
+words = np.array([np.float64(1).view(np.uint64), 7], np.uint64)
+call = lambda: settle._elementary(b"exponential float64", 1, 1, 1, words.ctypes.data)
+sys.setprofile(raising)
+call()
+sys.setprofile(None)
+try:
+    settle.passed_on()
+except KeyboardInterrupt:
+    call()
+    settle.passed_on()
+    print(words[1] == np.float64(np.exp(1.0)).view(np.uint64))
+"""
+
+
+def test_an_interruption_on_the_way_to_the_specification_is_raised() -> None:
+    """Before the function that compiled code calls has begun: then nobody has computed the element, so that the run
+    must not give words. The next one does."""
+    done = subprocess.run([sys.executable, "-c", UNHEARD], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "True\n", done.stderr

@@ -9,6 +9,7 @@ is worth it, and by the specification otherwise.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
@@ -36,14 +37,32 @@ _errors: dict[int, BaseException] = {}
 """What was raised in compiled code, by the thread that called it."""
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)
-def _elementary(name: bytes, lanes: int, operands: int, mask: int, memory: int) -> None:
+def _called(name: bytes, lanes: int, operands: int, mask: int, memory: int) -> None:
     if get_ident() in _errors:
         return
     try:
         _settled(name.decode(), lanes, operands, mask, memory)
     except BaseException as error:  # an interruption too: compiled code cannot pass it on
         _errors[get_ident()] = error
+
+
+_elementary = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint64, ctypes.c_void_p)(
+    _called
+)
+
+
+def _hear() -> None:
+    """An interruption may come before the first line of ``_called``: ctypes then tells ``sys.unraisablehook``, and
+    goes on with words that nobody computed."""
+    before = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if unraisable.object is _called:
+            _errors[get_ident()] = unraisable.exc_value or KeyboardInterrupt()
+        else:
+            before(unraisable)
+
+    sys.unraisablehook = hook
 
 
 @exclusive
@@ -176,4 +195,5 @@ def _block(key: str) -> int:
 @lru_cache(maxsize=1)
 def provide() -> None:
     """Makes the symbol known to the linker of compiled code."""
+    _hear()
     binding.add_symbol(SYMBOL, ctypes.cast(_elementary, ctypes.c_void_p).value)
