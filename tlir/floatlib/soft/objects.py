@@ -16,11 +16,12 @@ import hashlib
 import os
 import stat
 import tempfile
+from _thread import start_new_thread
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock, Thread, current_thread, main_thread
+from threading import Lock, current_thread, main_thread
 from typing import Any
 
 import llvmlite
@@ -92,16 +93,21 @@ def load(code: bytes, entries: Iterable[str]) -> dict[str, int]:
     names, found = list(entries), dict[str, int]()
     errors: list[BaseException] = []
 
+    ended = Lock()
+
     def run() -> None:
         try:
             found.update(_loaded(code, names))
         except BaseException as error:
             errors.append(error)
+        finally:
+            ended.release()
 
+    ended.acquire()
     if current_thread() is main_thread():
-        thread = Thread(target=run, name="tlir loads code", daemon=True)
-        thread.start()
-        thread.join()
+        # not threading.Thread, whose start fails with an error of its own where it is interrupted
+        start_new_thread(run, ())
+        ended.acquire()
     else:
         run()
     if errors:
