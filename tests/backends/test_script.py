@@ -324,3 +324,21 @@ def test_large_launches_inside_refuse_the_loop(monkeypatch: pytest.MonkeyPatch) 
     assert [node.op for node in steps.evaluated] == ["while"]
     random = np.random.default_rng(0)
     check(body, [[random_tensor(random, LARGE) for _ in range(3)] for _ in range(3)])
+
+
+def test_launches_inside_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each, in the first run and in later ones; a loop that is commands is not left to the reference."""
+    monkeypatch.setattr(device, "REGION_COMPILED_FROM", 0)
+    body = carrying([LARGE] * 3, ("new", 0, "first"))
+    inputs = [random_tensor(np.random.default_rng(0), LARGE) for _ in range(3)]
+    executable = device.Executable(body)
+    found = []
+    for _ in range(3):
+        executable.run(inputs)
+        statistics = executable.statistics
+        assert not statistics.reference
+        found.append((statistics.kernels, statistics.fused, statistics.bytes_moved))
+    # both values, the counter, and whether there is a next step
+    assert found == [found[0]] * 3
+    assert found[0][0] == 3
+    assert found[0][2] > 3 * 1600

@@ -15,7 +15,7 @@ from tlir.backends.cpu.arena import empty
 from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, compile_kernel, effort
 from tlir.backends.cpu.phases import phases, pieces_of
 from tlir.backends.cpu.scratch import scratch_bytes
-from tlir.backends.cpu.script import touched
+from tlir.backends.cpu.script import Script, touched
 from tlir.backends.cpu.settle import passed_on
 from tlir.backends.cpu.steps import Layout, Steps
 from tlir.backends.cpu.threads import INTERRUPTIBLE_FROM, Phase, Schedule, scratch_address, share, threads
@@ -61,6 +61,12 @@ class Statistics:
     transfer_seconds: float = 0.0
     cache_hits: int = 0
     compiled: int = 0
+
+    def count(self, script: Script) -> None:
+        """Adds the launches of a script."""
+        self.kernels += script.kernels
+        self.fused += script.fused
+        self.bytes_moved += script.bytes_moved
 
 
 @dataclass
@@ -170,20 +176,11 @@ class Executable:
         steps = self.steps(_words_layout)
         if steps is None:
             return self._first_run
-        launches = [
-            (step, self.call(number, step))
-            for number, step in enumerate(self.program.steps)
-            if isinstance(step, Launch) and number not in self.unchanging
-        ]
         evaluated = {node.id for node in steps.evaluated}
         left = [step for step in self.program.steps if isinstance(step, Fallback) and step.node in evaluated]
-        statistics = replace(
-            self.statistics,
-            kernels=len(launches),
-            fused=sum(len(launch.kernel.nodes) for launch, _ in launches),
-            bytes_moved=sum(call.bytes for _, call in launches if isinstance(call, Call)),
-            reference=[(step.node, step.reason) for step in left],
-        )
+        statistics = replace(self.statistics, kernels=0, fused=0, bytes_moved=0)
+        statistics.reference = [(step.node, step.reason) for step in left]
+        statistics.count(steps.script)
         types = [self.program.types[ref] for ref in self.program.outputs]
 
         def ready(inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -208,9 +205,7 @@ class Executable:
                 self.keep(number, step, values)
             elif isinstance(step, Fallback):
                 node = self.body.nodes[step.node]
-                results, native = self._fallback(node, tuple(values[ref] for ref in node.inputs))
-                if not native:
-                    statistics.reference.append((step.node, step.reason))
+                results = self._fallback(node, step.reason, tuple(values[ref] for ref in node.inputs), statistics)
                 values |= {Ref(step.node, k): tensor for k, tensor in enumerate(results)}
             else:
                 values[step.value] = self._renamed(step, values)
@@ -221,24 +216,35 @@ class Executable:
         self.statistics = statistics
         return [values[ref] for ref in self.program.outputs]
 
-    def _fallback(self, node: Node, operands: tuple[Tensor, ...]) -> tuple[Sequence[Tensor], bool]:
-        """The results of a node that has no kernel, and whether it is a loop or branch whose commands are compiled. It
-        is if it is work enough; a loop of unknown length begins without."""
-        if node.op not in REGION_EVALUATORS:
-            return _evaluated(node, operands), False
+    def _fallback(
+        self, node: Node, reason: str, operands: tuple[Tensor, ...], statistics: Statistics
+    ) -> Sequence[Tensor]:
+        """The results of a node that has no kernel: of a loop or branch that is work enough by commands, of others by
+        the reference."""
         if node.op == "while":
             operands, ended = _begun(node, operands)
             if ended:
-                return operands, False
-        elif operations(_alone(self.body, node)) < REGION_COMPILED_FROM:
-            return _evaluated(node, operands), False
-        if node.id not in self._loops:
-            self._loops[node.id] = Executable(_alone(self.body, node)).steps(_words_layout)
-        steps = self._loops[node.id]
-        if steps is None or steps.evaluated:
-            return _evaluated(node, operands), False
+                statistics.reference.append((node.id, reason))
+                return operands
+        steps = self._region_steps(node)
+        if steps is None:
+            statistics.reference.append((node.id, reason))
+            return _evaluated(node, operands)
+        statistics.count(steps.script)
         words = [np.ascontiguousarray(tensor.words).reshape(words_shape(tensor.type)) for tensor in operands]
-        return list(map(made_of, node.types, steps.run(words))), True
+        return list(map(made_of, node.types, steps.run(words)))
+
+    def _region_steps(self, node: Node) -> Steps | None:
+        """A loop or branch by itself, ready to run; None where it is little work, or not all of it commands."""
+        if node.op not in REGION_EVALUATORS:
+            return None
+        alone = _alone(self.body, node)
+        if node.op != "while" and operations(alone) < REGION_COMPILED_FROM:
+            return None
+        if node.id not in self._loops:
+            self._loops[node.id] = Executable(alone).steps(_words_layout)
+        steps = self._loops[node.id]
+        return None if steps is None or steps.evaluated else steps
 
     def keep(self, number: int, launch: Launch, values: dict[Ref, Any]) -> None:
         """Keep what a launch has computed if it is the same in every run."""

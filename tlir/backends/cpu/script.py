@@ -45,7 +45,9 @@ class Script:
     """``rows``: starts of stretches of commands in ``code``, and what stands between them. The first slots are those of
     the inputs and of the outputs that the program makes, which ``made`` counts; ``outputs`` has the slots of all
     outputs. ``fixed`` slots hold the addresses of arrays, ``placed`` ones offsets in ``memory`` bytes. ``scratch``:
-    bytes that kernels take beside; ``arguments``: the most that one has. ``held`` keeps the code that is called."""
+    bytes that kernels take beside; ``arguments``: the most that one has. ``held`` keeps the code that is called.
+    ``kernels``, ``fused`` and ``bytes_moved`` count launches, their nodes and the bytes of their values, those inside a
+    loop or branch once."""
 
     code: list[int] = field(default_factory=list)
     rows: list[int | Shared | Evaluated] = field(default_factory=list)
@@ -58,6 +60,9 @@ class Script:
     scratch: int = 0
     arguments: int = 1
     held: list[object] = field(default_factory=list)
+    kernels: int = 0
+    fused: int = 0
+    bytes_moved: int = 0
 
 
 def nbytes(type: TensorType) -> int:

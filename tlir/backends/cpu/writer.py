@@ -180,6 +180,9 @@ class Writer:
             if new is not None:
                 self._result(ref, new[2], values, aimed)
         slots = [values[ref].slot for ref, _ in call.arguments]
+        self.script.kernels += 1
+        self.script.fused += len(launch.kernel.nodes)
+        self.script.bytes_moved += call.bytes
         if call.work >= self._shared and outermost:
             self._between(Shared(call.compiled, tuple(slots), call.work))
             return
@@ -246,13 +249,16 @@ class Writer:
         )
 
     def _state(self) -> tuple[Any, ...]:
-        script = self.script
-        return len(script.code), list(script.rows), self._start, self._memory.size, list(self._memory._free)
+        script, memory = self.script, self._memory
+        counts = script.kernels, script.fused, script.bytes_moved
+        return len(script.code), list(script.rows), self._start, memory.size, list(memory._free), counts
 
     def _restore(self, state: tuple[Any, ...]) -> None:
         """Takes back the commands since then, and their memory."""
-        length, self.script.rows, self._start, self._memory.size, self._memory._free = state
-        del self.script.code[length:]
+        script, memory = self.script, self._memory
+        length, script.rows, self._start, memory.size, memory._free, counts = state
+        script.kernels, script.fused, script.bytes_moved = counts
+        del script.code[length:]
 
     # ---- control ----------------------------------------------------------------------------------------------------
 
