@@ -15,7 +15,7 @@ from tlir.backends.cpu.arena import empty
 from tlir.backends.cpu.compiled import Compiled, CompiledStages, Plan, address, compile_kernel, effort
 from tlir.backends.cpu.phases import phases, pieces_of
 from tlir.backends.cpu.scratch import scratch_bytes
-from tlir.backends.cpu.script import Script, touched
+from tlir.backends.cpu.script import Script, touched, written
 from tlir.backends.cpu.settle import passed_on
 from tlir.backends.cpu.steps import Layout, Steps
 from tlir.backends.cpu.threads import INTERRUPTIBLE_FROM, Phase, Schedule, scratch_address, share, threads
@@ -344,12 +344,6 @@ def _schedule(plan: Plan, count: int, work: int) -> Schedule:
     lanes = pieces_of(0, plan.lanes, each, plan.block)
     parts: Phase = [(outer, outer + 1, first, end) for outer in range(plan.outer) for first, end in lanes]
     return Schedule([parts], False)
-
-
-def written(launch: Launch) -> list[Ref]:
-    """The values that a launch makes."""
-    buffers = [buffer for buffer in launch.kernel.buffers if buffer.role != "local"]
-    return [ref for buffer, ref in zip(buffers, launch.arguments, strict=True) if buffer.role == "output"]
 
 
 def _last_uses(program: Program, body: Body) -> list[list[Ref]]:

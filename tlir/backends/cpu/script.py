@@ -110,3 +110,9 @@ def touched(body: Body, step: Step) -> tuple[Ref, ...]:
         return (step.value, step.of)
     node = body.nodes[step.node]
     return (*node.inputs, *(Ref(node.id, k) for k in range(len(node.types))))
+
+
+def written(launch: Launch) -> list[Ref]:
+    """The values that a launch makes."""
+    buffers = [buffer for buffer in launch.kernel.buffers if buffer.role != "local"]
+    return [ref for buffer, ref in zip(buffers, launch.arguments, strict=True) if buffer.role == "output"]

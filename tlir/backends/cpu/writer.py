@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tlir.backends.cpu.commands import BRANCH, CALL, CHOOSE, COPY, COUNT, END, JUMP, LEAST, PLACE, SET, SWAP
 from tlir.backends.cpu.compiled import Compiled, CompiledStages
-from tlir.backends.cpu.script import Evaluated, Memory, Script, Shared, nbytes, touched
+from tlir.backends.cpu.script import Evaluated, Memory, Script, Shared, nbytes, touched, written
 from tlir.ir.graph import Body, Node, Ref
 from tlir.ir.tensor import Tensor
 from tlir.ir.types import DType, TensorType
@@ -160,9 +160,12 @@ class Writer:
             outputs.append(value if value not in outputs else Value(value.slot))
         return outputs
 
-    def _result(self, ref: Ref, type: TensorType, values: dict[Ref, Value], aimed: Mapping[Ref, int]) -> Value:
-        values[ref] = Value(aimed[ref]) if ref in aimed else self._new(nbytes(type))
-        return values[ref]
+    def _aimed(self, targets: Sequence[int | None], types: Sequence[TensorType]) -> list[Value]:
+        """Values in these slots; new ones where there is none."""
+        return [
+            self._new(nbytes(type)) if target is None else Value(target)
+            for target, type in zip(targets, types, strict=True)
+        ]
 
     def _launch(
         self,
@@ -178,7 +181,7 @@ class Writer:
             raise Refused(call)
         for ref, new in call.arguments:
             if new is not None:
-                self._result(ref, new[2], values, aimed)
+                (values[ref],) = self._aimed([aimed.get(ref)], [new[2]])
         slots = [values[ref].slot for ref, _ in call.arguments]
         self.script.kernels += 1
         self.script.fused += len(launch.kernel.nodes)
@@ -220,10 +223,10 @@ class Writer:
         needs the values ``done``."""
         operands = [values[ref].slot for ref in node.inputs]
         results = [Ref(node.id, k) for k in range(len(node.types))]
+        targets = [aimed.get(ref) for ref in results]
         if node.op in ("while", "scan", "case"):
             before = self._state()
             try:
-                targets = [aimed.get(ref) for ref in results]
                 if node.op == "case":
                     made = self._case(ex, node, operands, targets)
                 else:
@@ -238,7 +241,8 @@ class Writer:
                 return
         elif not outermost:
             raise Refused(node.op)
-        places = [self._result(ref, type, values, aimed) for ref, type in zip(results, node.types, strict=True)]
+        places = self._aimed(targets, node.types)
+        values.update(zip(results, places, strict=True))
         types = [ex.body.type_of(ref) for ref in node.inputs]
         self._between(
             Evaluated(
@@ -367,9 +371,7 @@ class Writer:
         staying = set(range(carries)) if body is None else _staying(body.program, consts, carries)
         carried = self._carried(operands[consts : consts + carries], types, staying)
         spare = self._spare(types, staying)
-        made = []
-        for target, type in zip(targets[carries:], node.types[carries:], strict=True):
-            made.append(self._new(nbytes(type)) if target is None else Value(target))
+        made = self._aimed(targets[carries:], node.types[carries:])
         if body is not None:
             backward = node.attrs.get("reverse", False)
             first, step, end = (length - 1, -1, -1) if backward else (0, 1, length)
@@ -398,9 +400,7 @@ class Writer:
         return part
 
     def _case(self, ex: Lowered, node: Node, operands: Sequence[int], targets: Sequence[int | None]) -> list[Value]:
-        made = []
-        for target, type in zip(targets, node.types, strict=True):
-            made.append(self._new(nbytes(type)) if target is None else Value(target))
+        made = self._aimed(targets, node.types)
         size, signed = _integer(ex.body.type_of(node.inputs[0]).dtype)
         count = len(node.regions)
         choice = self._emit(CHOOSE, operands[0], size, signed, count, *[0] * count)
@@ -450,9 +450,7 @@ def _made(ex: Lowered) -> set[Ref]:
     for number, step in enumerate(ex.program.steps):
         if isinstance(step, Launch):
             if number not in ex.unchanging:
-                buffers = [buffer for buffer in step.kernel.buffers if buffer.role != "local"]
-                pairs = zip(buffers, step.arguments, strict=True)
-                made |= {ref for buffer, ref in pairs if buffer.role == "output"}
+                made |= set(written(step))
         elif not isinstance(step, Alias):
             made |= {Ref(step.node, k) for k in range(len(ex.body.nodes[step.node].types))}
     return made

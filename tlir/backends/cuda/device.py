@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from tlir.backends.automatic import operations
-from tlir.backends.cpu.device import REGION_COMPILED_FROM, Executable, Statistics, require_plain, written
+from tlir.backends.cpu.device import REGION_COMPILED_FROM, Executable, Statistics, require_plain
+from tlir.backends.cpu.script import written
 from tlir.backends.cuda import nvrtc
 from tlir.backends.cuda.function import Source
 from tlir.backends.cuda.kept import machine_code

@@ -136,16 +136,13 @@ class SingleMachine(LaneMachine):
     def __init__(self, builder: ir.IRBuilder, lanes: int) -> None:
         super().__init__(builder, 32, lanes)
 
-    def permuted(self, values: tuple[float, ...] | tuple[int, ...], index: Word) -> Real | Word:
+    def permuted(self, values: tuple[float, ...], index: Word) -> Real:
         """The entry of a table of a power of two of entries, of whose number the low bits of ``index`` are."""
         if len(values) != 2 * REGISTER or self.lanes != REGISTER or not objects.has_feature("avx512f"):
             return self.table(values, self.and_(index, self.constant(len(values) - 1)))
         # from two registers that hold the table; memory would be asked lane by lane
-        real = isinstance(values[0], float)
-        kind = self.real if real else self.type
-        low, high = (ir.Constant(kind, list(half)) for half in (values[:REGISTER], values[REGISTER:]))
-        name = f"llvm.x86.avx512.vpermi2var.{'ps' if real else 'd'}.512"
-        return _call(self.builder, name, kind, [low, index, high])
+        low, high = (ir.Constant(self.real, list(half)) for half in (values[:REGISTER], values[REGISTER:]))
+        return _call(self.builder, "llvm.x86.avx512.vpermi2var.ps.512", self.real, [low, index, high])
 
 
 REGISTER = 16
