@@ -1,5 +1,10 @@
 """Options of the whole test suite."""
 
+import os
+import signal
+import time
+from collections.abc import Callable
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -32,3 +37,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def exhaustive(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--exhaustive"))
+
+
+@pytest.fixture
+def exit_code() -> Callable[[int], int]:
+    """The exit code of a forked process; one that does not end within a minute is killed, which is not 0 either."""
+
+    def wait(child: int) -> int:
+        for _ in range(1200):
+            found, status = os.waitpid(child, os.WNOHANG)
+            if found:
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.05)
+        os.kill(child, signal.SIGKILL)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    return wait

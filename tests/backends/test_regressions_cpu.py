@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,9 @@ def test_a_wrong_number_of_threads_is_an_error_for_small_graphs_too(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_a_forked_process_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_process_has_threads_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, exit_code: Callable[[int], int]
+) -> None:
     monkeypatch.setenv("TLIR_THREADS", "3")
     graph, _ = unary("exponential", (300, 300), "float32")
     array = np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32)
@@ -84,16 +87,7 @@ def test_a_forked_process_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch
     if child == 0:
         (result,) = graph.run([array], device="cpu")
         os._exit(int(result.tobytes() != expected.tobytes()))
-    for _ in range(600):
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            break
-        time.sleep(0.1)
-    else:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-        pytest.fail("the child waits for ever")
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert exit_code(child) == 0
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])

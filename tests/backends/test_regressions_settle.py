@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -32,7 +33,9 @@ def test_one_thread_settles_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
-def test_a_forked_process_settles_though_another_thread_did(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_process_settles_though_another_thread_did(
+    monkeypatch: pytest.MonkeyPatch, exit_code: Callable[[int], int]
+) -> None:
     begun, finish = threading.Event(), threading.Event()
     parent = os.getpid()
 
@@ -49,15 +52,7 @@ def test_a_forked_process_settles_though_another_thread_did(monkeypatch: pytest.
     if child == 0:
         settle._elementary(b"x", 0, 0, 0, 0)
         os._exit(0)
-    for _ in range(500):
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            break
-        time.sleep(0.01)
-    else:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-        status = 1
+    code = exit_code(child)
     finish.set()
     thread.join()
-    assert status == 0
+    assert code == 0
